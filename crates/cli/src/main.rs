@@ -1,0 +1,2 @@
+//! The hairspring command.
+fn main() {}

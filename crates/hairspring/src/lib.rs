@@ -1,0 +1,1 @@
+//! Exact stops and honest watchpoints for Linux programs.

@@ -1,0 +1,1 @@
+//! Breakpoint events, counters, rings, the record decoder and the host probe.

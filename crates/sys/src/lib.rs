@@ -1,0 +1,1 @@
+//! The only crate of hairspring with unsafe code: system calls and ABI structs.
