@@ -66,7 +66,9 @@ mod tests {
 
     #[test]
     fn text_goes_both_ways() {
-        for (text, addr) in [("0x0", 0), ("0x7fff_f000", u64::MAX), ("0xffffffffffffffff", u64::MAX)] {
+        for (text, addr) in
+            [("0x0", 0), ("0x7fff_f000", u64::MAX), ("0xffffffffffffffff", u64::MAX)]
+        {
             match text.parse::<Addr>() {
                 Ok(parsed) => {
                     assert_eq!(parsed, Addr(addr));
