@@ -1,6 +1,6 @@
 //! Skips that are seen, counted, and can be made failures.
 //!
-//! A test that can't run here says so by [`skip!`](crate::skip): a line `SKIP: ...` on stderr, past
+//! A test that can't run here says so by [`skip!`](crate::skip!): a line `SKIP: ...` on stderr, past
 //! the capture of test output, and a line in `skips.txt` in the target directory, so that a run
 //! can end with their number. The environment variable `HAIRSPRING_REQUIRE` lists the needs that
 //! must be met (`root,breakpoints`, or `all`): a skip for one of them is a failure.
@@ -54,7 +54,7 @@ macro_rules! skip {
     }};
 }
 
-/// Reports a skip; panics if the need is required. Used by [`skip!`](crate::skip).
+/// Reports a skip; panics if the need is required. Used by [`skip!`](crate::skip!).
 pub fn report_skip(need: Need, module: &str, line: u32, reason: &str) {
     let test = std::thread::current().name().unwrap_or("unnamed").to_owned();
     let text = format!("SKIP: {module}::{test} (line {line}): needs {need}: {reason}\n");

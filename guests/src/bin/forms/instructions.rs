@@ -146,6 +146,10 @@ forms! {
     call (w 1 r 0, 8 at 0, |_, _| form_call_site[1] as u64) {
         "mov rax, rsp" "lea rsp, [rdi + 8]" => "call 79f" => "ud2" "79: mov rsp, rax" "ret"
     }
+    // The call writes, the return reads; the site is the call's.
+    call_return (w 1 r 1, 8 at 0, |_, _| form_call_return_site[1] as u64) {
+        "mov rax, rsp" "lea rsp, [rdi + 8]" => "call 79f" => "mov rsp, rax" "ret" "79: ret"
+    }
     // The hit's ip is where the return lands.
     ret (w 0 r 1, 8 at 0, same, Before::Target(&form_ret_target)) {
         "mov rax, rsp" "mov rsp, rdi" => "ret" => "ud2"
@@ -206,6 +210,7 @@ forms! {
 
 unsafe extern "C" {
     safe static form_call_site: [usize; 2];
+    safe static form_call_return_site: [usize; 2];
     safe static form_ret_target: usize;
     safe static form_jump_target: usize;
     safe static form_call_target: usize;
