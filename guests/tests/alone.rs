@@ -3,7 +3,9 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
-use hairspring_tests::{Guest, Line, Process, guest_program, late_library};
+use hairspring_tests::{
+    Guest, Line, Linkage, Process, guest_program, guest_program_linked, late_library,
+};
 
 /// Runs a guest for three rounds; each must announce `writes`, and the field must count them all.
 fn check_counts(name: &str, flags: &[&str], writes: u64) {
@@ -188,6 +190,19 @@ fn the_ledger_is_corrupted_as_often_as_announced() {
     // The last amount that went astray, and the entries that came after it.
     assert!((189..=209).contains(&done.number("final")), "{done:?}");
     assert_eq!(guest.address("ledger") + guest.ready().number("offset"), guest.address("field"));
+}
+
+#[test]
+fn a_static_guest_is_at_the_addresses_of_its_file() {
+    for linkage in [Linkage::StaticPie, Linkage::Static] {
+        let program = guest_program_linked("counter", linkage);
+        let mut guest = Guest::start_command("counter", Command::new(program));
+        assert_eq!(guest.run().number("writes"), 400);
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", guest.pid())).expect("alive");
+        assert!(!maps.contains(".so"), "{linkage:?} has shared libraries:\n{maps}");
+        let low = guest.address("field") < 0x1000_0000;
+        assert_eq!(low, linkage == Linkage::Static, "{linkage:?}");
+    }
 }
 
 #[test]

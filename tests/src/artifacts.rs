@@ -18,6 +18,32 @@ pub fn profile_directory() -> &'static Path {
     })
 }
 
+/// How a guest is linked, where that is not the usual way: to shared libraries, and so that it can
+/// be loaded anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linkage {
+    /// No shared libraries, loaded anywhere.
+    StaticPie,
+    /// No shared libraries, loaded at the addresses of the file.
+    Static,
+}
+
+/// The path of the guest called `name`, built and linked in a way of its own. The C library must
+/// be installed for static linking, as it is with its development files.
+pub fn guest_program_linked(name: &str, linkage: Linkage) -> PathBuf {
+    static BUILT: [OnceLock<()>; 2] = [OnceLock::new(), OnceLock::new()];
+    let (built, directory, flags) = match linkage {
+        Linkage::StaticPie => (&BUILT[0], "static-pie", "-Ctarget-feature=+crt-static"),
+        Linkage::Static => {
+            (&BUILT[1], "static", "-Ctarget-feature=+crt-static -Crelocation-model=static")
+        }
+    };
+    let target = target_directory().join(directory);
+    built.get_or_init(|| build(&["hairspring-guests"], &target, Some(flags)));
+    let profile = profile_directory().file_name().expect("a profile has a name");
+    existing(target.join(profile).join(name))
+}
+
 /// The path of the guest called `name`, built.
 pub fn guest_program(name: &str) -> PathBuf {
     build_guests();
@@ -33,13 +59,14 @@ pub fn late_library() -> PathBuf {
 /// The path of the hairspring command, built.
 pub fn hairspring_program() -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["hairspring-cli"]));
+    BUILT.get_or_init(|| build(&["hairspring-cli"], target_directory(), None));
     existing(profile_directory().join("hairspring"))
 }
 
 fn build_guests() {
     static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["hairspring-guests", "hairspring-late"]));
+    BUILT
+        .get_or_init(|| build(&["hairspring-guests", "hairspring-late"], target_directory(), None));
 }
 
 fn existing(path: PathBuf) -> PathBuf {
@@ -47,17 +74,26 @@ fn existing(path: PathBuf) -> PathBuf {
     path
 }
 
-/// Builds packages with the cargo that runs the test, into the directory that the test is in.
-fn build(packages: &[&str]) {
+/// The directory that holds the profile's directory.
+pub(crate) fn target_directory() -> &'static Path {
+    profile_directory().parent().expect("the profile is inside of the target")
+}
+
+/// Builds packages with the cargo that runs the test, in the test's profile.
+fn build(packages: &[&str], target: &Path, flags: Option<&str>) {
     let profile = match profile_directory().file_name().and_then(|name| name.to_str()) {
         Some("debug") => "dev",
         Some(other) => other,
         None => panic!("no profile in {}", profile_directory().display()),
     };
-    let target = profile_directory().parent().expect("the profile is inside of the target");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    if let Some(flags) = flags {
+        // The encoded form would win over this one.
+        command.env("RUSTFLAGS", flags).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    }
+    let output = command
         .args(["build", "--quiet", "--profile", profile])
         .arg("--manifest-path")
         .arg(manifest)

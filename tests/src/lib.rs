@@ -28,7 +28,10 @@ mod output;
 mod process;
 mod skip;
 
-pub use artifacts::{guest_program, hairspring_program, late_library, profile_directory};
+pub use artifacts::{
+    Linkage, guest_program, guest_program_linked, hairspring_program, late_library,
+    profile_directory,
+};
 pub use guest::Guest;
 pub use hairspring::{Hairspring, Session};
 pub use line::Line;

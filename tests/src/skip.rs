@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use crate::artifacts::profile_directory;
+use crate::artifacts::target_directory;
 
 /// What a test may need from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +62,10 @@ pub fn report_skip(need: Need, module: &str, line: u32, reason: &str) {
     assert!(!is_required(need, &required), "required by HAIRSPRING_REQUIRE={required}: {text}");
     // Not `eprint!`, which the test harness captures.
     std::io::stderr().write_all(text.as_bytes()).expect("stderr is open");
-    let target = profile_directory().parent().expect("the profile is inside of the target");
     OpenOptions::new()
         .create(true)
         .append(true)
-        .open(target.join("skips.txt"))
+        .open(target_directory().join("skips.txt"))
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .expect("the target directory can be written");
 }
