@@ -8,9 +8,11 @@ mod addr;
 mod id;
 mod registers;
 mod span;
+mod value;
 
 pub use access::Access;
 pub use addr::{Addr, ParseAddrError};
 pub use id::{Cpu, Pid, Tid};
 pub use registers::{Register, Registers};
 pub use span::Span;
+pub use value::Value;

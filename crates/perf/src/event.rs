@@ -40,6 +40,8 @@ pub struct Breakpoint {
     pub access: Access,
     /// Who has it too.
     pub inherit: Inherit,
+    /// Whether it counts and reports at once.
+    pub on: bool,
     /// Whether accesses made by the kernel count.
     pub kernel: bool,
     /// What each sample carries.
@@ -60,9 +62,19 @@ pub struct Counts {
 }
 
 impl Event {
-    /// Opens a breakpoint on one thread (`None`: the calling one), disabled.
-    pub fn breakpoint(thread: Option<Tid>, cpu: OnCpu, spec: &Breakpoint) -> Result<Self, Error> {
-        Self::open(thread, cpu, &spec.attr(true), spec.count_lost)
+    /// Opens a breakpoint on one thread (`None`: the calling one). Its records go into the ring from
+    /// the first one on; without one it only counts.
+    ///
+    /// An inherited copy is as the event is at the moment when it is inherited. Turning an event on
+    /// or aiming it elsewhere reaches the copies that exist, but not one that is just being made by
+    /// a copy: what is to be on should be opened so.
+    pub fn breakpoint(
+        thread: Option<Tid>,
+        cpu: OnCpu,
+        spec: &Breakpoint,
+        ring: Option<&Ring>,
+    ) -> Result<Self, Error> {
+        Self::open(thread, cpu, &spec.attr(), spec.count_lost, ring)
     }
 
     /// Opens an event that never happens but whose ring tells of births, ends, names and, with
@@ -72,13 +84,13 @@ impl Event {
         cpu: OnCpu,
         inherit: Inherit,
         mappings: bool,
+        ring: &Ring,
     ) -> Result<Self, Error> {
         let mappings = if mappings { flag::MMAP | flag::MMAP2 } else { 0 };
-        let attr = Attr {
-            flags: flag::TASK | flag::COMM | flag::COMM_EXEC | mappings | inherit.flags(),
-            ..dummy(&SIDE_BAND_LAYOUT)
-        };
-        Self::open(Some(thread), cpu, &attr, false)
+        let attr = dummy(&SIDE_BAND_LAYOUT);
+        let news = flag::TASK | flag::COMM | flag::COMM_EXEC | mappings;
+        let attr = Attr { flags: attr.flags | news | inherit.flags(), ..attr };
+        Self::open(Some(thread), cpu, &attr, false, Some(ring))
     }
 
     /// Opens an event on the calling thread that never happens, to own a ring of that processor.
@@ -86,7 +98,7 @@ impl Event {
     pub fn ring_owner(cpu: OnCpu, watermark: u32) -> Result<Self, Error> {
         let attr = Attr { wakeup: watermark, ..dummy(&SIDE_BAND_LAYOUT) };
         let attr = Attr { flags: attr.flags | flag::WATERMARK, ..attr };
-        Self::open(None, cpu, &attr, false)
+        Self::open(None, cpu, &attr, false, None)
     }
 
     pub(crate) fn open(
@@ -94,12 +106,13 @@ impl Event {
         cpu: OnCpu,
         attr: &Attr,
         counts_lost: bool,
+        ring: Option<&Ring>,
     ) -> Result<Self, Error> {
         let on = match cpu {
             OnCpu::Any => None,
             OnCpu::One(cpu) => Some(cpu),
         };
-        match sys::open(attr, thread, cpu) {
+        match sys::open(attr, thread, cpu, ring.map(AsFd::as_fd)) {
             Ok(fd) => Ok(Self { fd, counts_lost }),
             Err(e) => Err(Error::new("perf_event_open", e).on(thread, on)),
         }
@@ -121,21 +134,15 @@ impl Event {
         sys::refresh(self.fd.as_fd(), times).map_err(|e| Error::new("ioctl(REFRESH)", e))
     }
 
-    /// Sends the event's records into the ring.
-    pub fn redirect(&self, ring: &Ring) -> Result<(), Error> {
-        sys::set_output(self.fd.as_fd(), ring.as_fd())
-            .map_err(|e| Error::new("ioctl(SET_OUTPUT)", e))
-    }
-
     /// The id in the records of this event and of those inherited from it.
     pub fn id(&self) -> Result<u64, Error> {
         sys::id(self.fd.as_fd()).map_err(|e| Error::new("ioctl(ID)", e))
     }
 
-    /// Aims a breakpoint at other bytes, in place, in all that inherited it too. The other fields
-    /// of `spec` must be those it was opened with, but for `access`.
-    pub fn aim(&self, spec: &Breakpoint, enabled: bool) -> Result<(), Error> {
-        sys::modify(self.fd.as_fd(), &spec.attr(!enabled))
+    /// Aims a breakpoint at other bytes, on or off, in place, in all that inherited it too. The
+    /// other fields of `spec` must be those it was opened with, but for `access`.
+    pub fn aim(&self, spec: &Breakpoint) -> Result<(), Error> {
+        sys::modify(self.fd.as_fd(), &spec.attr())
             .map_err(|e| Error::new("ioctl(MODIFY_ATTRIBUTES)", e))
     }
 
@@ -165,9 +172,9 @@ impl Inherit {
 }
 
 impl Breakpoint {
-    fn attr(&self, disabled: bool) -> Attr {
+    fn attr(&self) -> Attr {
         let flags = [
-            (disabled, flag::DISABLED),
+            (!self.on, flag::DISABLED),
             (!self.kernel, flag::EXCLUDE_KERNEL),
             (true, flag::EXCLUDE_HV | flag::SAMPLE_ID_ALL | flag::USE_CLOCKID),
             (true, flag::REMOVE_ON_EXEC | flag::EXCLUDE_CALLCHAIN_USER),

@@ -31,6 +31,12 @@ impl Length {
 }
 
 impl Piece {
+    /// The first byte of the address space: a piece where none is needed yet.
+    pub const LOWEST: Self = match Self::new(Addr(0), Length::One) {
+        Some(piece) => piece,
+        None => panic!("address 0 is aligned and user space"),
+    };
+
     /// The piece at `addr`; `None` where the address is not aligned or not user space's.
     pub const fn new(addr: Addr, length: Length) -> Option<Self> {
         match Span::new(addr, length.bytes()) {

@@ -96,12 +96,13 @@ impl Trial {
             piece: piece(cell)?,
             access: Access::Write,
             inherit: self.inherit,
+            on: false,
             kernel: self.kernel,
             layout: Layout { ip: true, interrupt_registers, ..Layout::default() },
             urgent: false,
             count_lost: self.lost,
         };
-        Event::breakpoint(None, OnCpu::Any, &spec)
+        Event::breakpoint(None, OnCpu::Any, &spec, None)
     }
 }
 

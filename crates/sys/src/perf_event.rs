@@ -108,11 +108,17 @@ pub enum OnCpu {
     One(hairspring_model::Cpu),
 }
 
-/// Opens an event on one thread (`None`: the calling one), closed on exec.
+/// Opens an event on one thread (`None`: the calling one), closed on exec. Its records go into the
+/// ring of `output` from the first one on; without it there is no ring.
 ///
 /// # Errors
 /// What the kernel answers; perf_event_open(2) lists the reasons.
-pub fn open(attr: &Attr, thread: Option<Tid>, cpu: OnCpu) -> io::Result<OwnedFd> {
+pub fn open(
+    attr: &Attr,
+    thread: Option<Tid>,
+    cpu: OnCpu,
+    output: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let attr = Attr { size: kernel::PERF_ATTR_SIZE_VER7, ..*attr };
     let thread = match thread {
         None => 0,
@@ -127,17 +133,17 @@ pub fn open(attr: &Attr, thread: Option<Tid>, cpu: OnCpu) -> io::Result<OwnedFd>
             i32::try_from(cpu.0).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?
         }
     };
-    let no_group: RawFd = -1;
+    // The descriptor argument names a group or an output: FD_NO_GROUP makes it the output alone.
+    let (output, flags) = match output {
+        Some(output) => {
+            (output.as_raw_fd(), kernel::PERF_FLAG_FD_OUTPUT | kernel::PERF_FLAG_FD_NO_GROUP)
+        }
+        None => (-1, 0),
+    };
+    let flags = libc::c_ulong::from(flags | kernel::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: the kernel reads `size` bytes of `attr`, which is a live value of that size.
     let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            thread,
-            cpu,
-            no_group,
-            libc::c_ulong::from(kernel::PERF_FLAG_FD_CLOEXEC),
-        )
+        libc::syscall(libc::SYS_perf_event_open, &raw const attr, thread, cpu, output, flags)
     };
     let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
@@ -158,12 +164,6 @@ pub fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
 /// (`PERF_EVENT_IOC_REFRESH`).
 pub fn refresh(event: BorrowedFd<'_>, overflows: u32) -> io::Result<()> {
     ioctl_value(event, kernel::REFRESH, libc::c_ulong::from(overflows))
-}
-
-/// Sends the event's records into the ring of `output` (`PERF_EVENT_IOC_SET_OUTPUT`).
-pub fn set_output(event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
-    // A descriptor that we hold is not negative.
-    ioctl_value(event, kernel::SET_OUTPUT, output.as_raw_fd() as libc::c_ulong)
 }
 
 /// The id that the records of the event and of those inherited from it carry (`PERF_EVENT_IOC_ID`).
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_thread_id_that_nobody_can_have_is_nobody() {
         let attr = Attr { kind: constant::PERF_TYPE_SOFTWARE, config: 9, ..Attr::default() };
-        let error = open(&attr, Some(Tid(u32::MAX)), OnCpu::Any).expect_err("no such thread");
+        let error = open(&attr, Some(Tid(u32::MAX)), OnCpu::Any, None).expect_err("no such thread");
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }

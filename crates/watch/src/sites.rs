@@ -1,0 +1,183 @@
+//! From a hit to the place in the program, each worked out once.
+
+use crate::access::{self, Code, Explained, Written};
+use crate::coalesce::RawAccess;
+use crate::event::Accessed;
+use crate::kernel_symbols::KernelSymbols;
+use crate::site::{Certainty, Inlined, Site, SystemCall};
+use hairspring_model::{Access, Addr, Pid, Span, Value};
+use hairspring_symbols::Symbolizer;
+use hairspring_sys::memory;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Functions longer than this are decoded from the last boundary that is known in them, if any; a
+/// compiler makes none so long.
+const LONGEST_FUNCTION: u64 = 1 << 20;
+
+/// The sites of a session.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    pid: Pid,
+    symbolizer: Symbolizer,
+    kernel: Option<KernelSymbols>,
+    code: HashMap<Addr, Code>,
+    described: HashMap<Key, Arc<Site>>,
+}
+
+/// What tells one site from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    ip: Addr,
+    place: access::Place,
+    system_call: Option<SystemCall>,
+}
+
+/// A hit with its site.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    pub(crate) site: Arc<Site>,
+    pub(crate) access: Accessed,
+    pub(crate) old: Option<Written>,
+    pub(crate) new: Option<Written>,
+}
+
+impl Sites {
+    pub(crate) fn new(pid: Pid, symbolizer: Symbolizer) -> Self {
+        let (kernel, code, described) = (None, HashMap::new(), HashMap::new());
+        Self { pid, symbolizer, kernel, code, described }
+    }
+
+    pub(crate) fn symbolizer(&mut self) -> &mut Symbolizer {
+        &mut self.symbolizer
+    }
+
+    /// Code was mapped: what is known of addresses may be wrong now.
+    pub(crate) fn modules_changed(&mut self) {
+        self.symbolizer.maps_changed();
+        self.code.clear();
+        self.described.clear();
+    }
+
+    /// Where an access to the watched bytes was made, and what it did.
+    pub(crate) fn locate(
+        &mut self,
+        access: &RawAccess,
+        span: Option<Span>,
+        watched: Access,
+    ) -> Located {
+        if let Some(kernel) = &access.kernel {
+            let symbols = self.kernel.get_or_insert_with(KernelSymbols::read);
+            let call = symbols.system_call(&kernel.chain);
+            let before = access.ip.offset(-2).and_then(|at| memory::read_array(self.pid, at).ok());
+            let instruction = before.and_then(|bytes| access::system_call_before(access.ip, bytes));
+            let place = match (instruction, &call) {
+                (Some(at), SystemCall::Named(_) | SystemCall::Unnamed) => access::Place::At(at),
+                _ => access::Place::Unknown("the kernel made it of its own accord"),
+            };
+            let key = Key { ip: access.ip, place, system_call: Some(call) };
+            let access = if watched == Access::Write { Accessed::Write } else { Accessed::Unknown };
+            return Located { site: self.site(key), access, old: None, new: None };
+        }
+        let ip = access.ip;
+        if !self.code.contains_key(&ip) {
+            let code = self.code_before(ip);
+            self.code.insert(ip, code);
+        }
+        let registers = access.registers.as_ref();
+        let top = || {
+            let at = Addr(registers?.rsp);
+            memory::read_array(self.pid, at).ok().map(u64::from_le_bytes).map(Addr)
+        };
+        let Explained { place, accessed, old, new } =
+            self.code[&ip].explain(registers, span, watched, top);
+        let key = Key { ip, place, system_call: None };
+        Located { site: self.site(key), access: accessed, old, new }
+    }
+
+    /// The code from the start of the function up to behind the ip.
+    fn code_before(&mut self, ip: Addr) -> Code {
+        self.function_code(ip)
+            .map_or_else(Code::unknown, |(start, bytes)| Code::new(start, &bytes, ip))
+    }
+
+    /// The start of the function that `ip` is in or just behind, and its code from there on.
+    fn function_code(&mut self, ip: Addr) -> Option<(Addr, Vec<u8>)> {
+        // Behind the last instruction of a function that does not return, ip is in the next one:
+        // the byte before it is in the function of the instruction that ends at ip.
+        let function = self.symbolizer.function_range(ip.offset(-1)?);
+        let function = function.or_else(|| self.symbolizer.function_range(ip))?;
+        let start = function.start();
+        let len = ip.0.checked_sub(start.0).filter(|len| *len < LONGEST_FUNCTION)?;
+        let bytes = self.symbolizer.code(start, len + access::LONGEST)?;
+        Some((start, bytes))
+    }
+
+    fn site(&mut self, key: Key) -> Arc<Site> {
+        if let Some(site) = self.described.get(&key) {
+            return Arc::clone(site);
+        }
+        let site = Arc::new(self.describe(&key));
+        self.described.insert(key, Arc::clone(&site));
+        site
+    }
+
+    fn describe(&mut self, key: &Key) -> Site {
+        let text = |at| self.code.get(&key.ip).and_then(|code| code.text(at));
+        let (address, certainty, instruction) = match key.place {
+            access::Place::At(at) => (at, Certainty::Exact, text(at)),
+            access::Place::Either(first, second) => {
+                (first, Certainty::Ambiguous { candidates: vec![first, second] }, text(first))
+            }
+            access::Place::CallReturningTo(to) => match self.call_before(to) {
+                Some((at, text)) => (at, Certainty::Exact, Some(text)),
+                None => (
+                    key.ip,
+                    Certainty::Unknown { why: "a call to here, from where is not known" },
+                    None,
+                ),
+            },
+            access::Place::Unknown(why) => (key.ip, Certainty::Unknown { why }, None),
+        };
+        let instruction =
+            instruction.or_else(|| key.system_call.as_ref().map(|_| "syscall".into()));
+        let known = self.symbolizer.site(address);
+        let mut frames = known.frames.iter().rev();
+        let innermost = frames.next();
+        let place = |frame: &hairspring_symbols::Frame| (frame.file.clone(), frame.line);
+        let (file, line) = innermost.map(place).unwrap_or_default();
+        // The machine's function is the outermost frame; those inlined into it lie further in.
+        let inlined = known.frames.iter().skip(1).rev().map(|frame| {
+            let (file, line) = place(frame);
+            Inlined { function: frame.function.clone().unwrap_or_else(|| "?".into()), file, line }
+        });
+        Site {
+            address,
+            certainty,
+            instruction,
+            module: known.module.as_ref().map(|module| module.name.clone()),
+            link_address: known.module.as_ref().and_then(|module| module.link_addr).map(Addr),
+            offset: known.offset.unwrap_or(0),
+            inlined: inlined.collect(),
+            function: known.function,
+            file,
+            line,
+            system_call: key.system_call.clone(),
+        }
+    }
+
+    fn call_before(&mut self, to: Addr) -> Option<(Addr, String)> {
+        let (start, bytes) = self.function_code(to)?;
+        access::call_before(start, &bytes, to)
+    }
+}
+
+impl Written {
+    /// The value of the whole watch: all of it was touched, or the rest is known.
+    pub(crate) fn complete(&self, len: u64, rest: Option<Value>) -> Option<Value> {
+        if self.offset == 0 && self.bytes().len() as u64 == len {
+            return Value::new(self.bytes());
+        }
+        rest?.with(self.offset, self.bytes())
+    }
+}
