@@ -99,13 +99,13 @@ impl Code {
     }
 
     /// What made the access to a watch of these bytes, after which the registers were these.
-    /// `top` gives the word at the top of the stack, and is asked only for a call.
+    /// `top` is the word at the top of the stack.
     pub(crate) fn explain(
         &self,
         registers: Option<&Registers>,
         span: Option<Span>,
         watched: Access,
-        top: impl FnOnce() -> Option<Addr>,
+        top: Option<Addr>,
     ) -> Explained {
         let fits = |candidate: &&Candidate| candidate.overlap(registers, span) != Overlap::No;
         let before = self.before.as_ref().filter(fits);
@@ -132,7 +132,7 @@ impl Code {
         registers: Option<&Registers>,
         span: Option<Span>,
         watched: Access,
-        top: impl FnOnce() -> Option<Addr>,
+        top: Option<Addr>,
     ) -> Explained {
         let nothing = |place, accessed| Explained { place, accessed, old: None, new: None };
         let only = if watched == Access::Write { Accessed::Write } else { Accessed::Unknown };
@@ -140,12 +140,12 @@ impl Code {
             let word = |at: u64| Span::new(Addr(at), 8).is_some_and(|word| word.overlaps(span));
             // A call leaves its return address at the top of the stack.
             if word(registers.rsp) {
-                return match top() {
-                    Some(to) => nothing(Place::CallReturningTo(to), Accessed::Write),
-                    None => nothing(
-                        Place::Unknown("a call to here, from where can't be read"),
-                        Accessed::Write,
-                    ),
+                return match top {
+                    Some(to) => Explained {
+                        new: Written::word(registers.rsp, to.0, span),
+                        ..nothing(Place::CallReturningTo(to), Accessed::Write)
+                    },
+                    None => nothing(Place::Unknown("a call to here"), Accessed::Write),
                 };
             }
             // A return has taken it off.
@@ -177,14 +177,24 @@ pub(crate) fn system_call_before(ip: Addr, bytes_before: [u8; 2]) -> Option<Addr
     if is_one { ip.offset(-2) } else { None }
 }
 
-/// The call that ends at `to`, in code that begins with an instruction at `start`.
-pub(crate) fn call_before(start: Addr, bytes: &[u8], to: Addr) -> Option<(Addr, String)> {
+/// The call that ends at `to`, in code that begins with an instruction at `start`. A direct call must
+/// go to `target`; where an indirect one goes is not known.
+pub(crate) fn call_before(
+    start: Addr,
+    bytes: &[u8],
+    to: Addr,
+    target: Addr,
+) -> Option<(Addr, String)> {
     let mut decoder = Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     while decoder.can_decode() && decoder.ip() < to.0 {
         decoder.decode_out(&mut instruction);
     }
-    let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+    let calls = match instruction.flow_control() {
+        FlowControl::Call => instruction.near_branch_target() == target.0,
+        FlowControl::IndirectCall => true,
+        _ => false,
+    };
     (decoder.ip() == to.0 && calls).then(|| (Addr(instruction.ip()), text(&instruction)))
 }
 

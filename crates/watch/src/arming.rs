@@ -4,7 +4,7 @@ use crate::armament::{Armament, Manner};
 use crate::error::{Error, Operation};
 use crate::evidence::Evidence;
 use crate::identity::Still;
-use crate::memory::Memory;
+use crate::memory::{Initial, Memory};
 use crate::merge::Merge;
 use crate::news::News;
 use crate::request::Request;
@@ -153,6 +153,12 @@ impl Session {
         self.evidence.begin();
         self.merge = Merge::default();
         self.ready_ns = monotonic_ns();
+        for tid in self.armament.known() {
+            self.news.name(pid, *tid);
+        }
+        for watched in &mut self.watches {
+            watched.initial = watched.span.and_then(|span| Initial::read(self.memory, span));
+        }
         Ok(())
     }
 
@@ -262,6 +268,7 @@ fn manner(request: &Request, probe: &Probe) -> Manner {
     // A copy by the kernel is told from the next one by its destination.
     let interrupt = RegisterSet::of(&[Register::Rdi]);
     let kernel = probe.kernel;
+    let reads = request.watches.iter().any(|what| what.access == Access::ReadWrite);
     Manner {
         inherit: if request.children { Inherit::ThreadsAndChildren } else { Inherit::Threads },
         kernel,
@@ -274,7 +281,9 @@ fn manner(request: &Request, probe: &Probe) -> Manner {
             cpu: true,
             kernel_chain: kernel,
             user_registers: RegisterSet::GENERAL,
-            user_stack: 0,
+            // A call leaves where it came from at the top of the stack. The kernel reads it for us,
+            // which a watch for reads would see.
+            user_stack: if reads { 0 } else { 8 },
             interrupt_registers: if kernel && probe.interrupt_registers {
                 interrupt
             } else {

@@ -214,6 +214,7 @@ mod tests {
             cpu: Cpu(0),
             ip: Addr(1),
             registers: None,
+            top: None,
             kernel: None,
         }
     }

@@ -82,6 +82,7 @@ impl Session {
                 lost: counted.saturating_sub(delivered),
                 coalesced: watched.coalesced,
                 pointer_writes,
+                early: watched.early,
                 hits: watched.hits,
                 writers: watched.tally.writers(),
             });

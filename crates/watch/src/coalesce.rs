@@ -5,8 +5,8 @@
 //!   same instruction, same registers, each slot once. Two accesses can't look like that: with
 //!   the same registers the instruction would have the same address and hit the same slots, so a
 //!   slot would come again;
-//! - a copy by the kernel makes one a byte or word: same thread, same user-mode registers, same
-//!   instruction of the kernel, with the destination register going up.
+//! - a copy by the kernel makes one a byte or word: same thread, same user-mode registers, with the
+//!   destination register going up by a word at most.
 //!
 //! The records of an access are neighbours in the ring of its processor, so one coalescer works on
 //! one processor's records in their order.
@@ -34,6 +34,8 @@ pub(crate) struct RawAccess {
     /// The instruction pointer in user mode; the kernel's in `kernel`.
     pub(crate) ip: Addr,
     pub(crate) registers: Option<Registers>,
+    /// The word at the top of the user stack.
+    pub(crate) top: Option<u64>,
     /// Set where the kernel made it; boxed, since it is large and rare.
     pub(crate) kernel: Option<Box<KernelSite>>,
 }
@@ -98,6 +100,7 @@ impl RawAccess {
             cpu: sample.cpu,
             ip: if kernel.is_some() { user_ip.unwrap_or_default() } else { sample.ip },
             registers: sample.user,
+            top: sample.user_stack.first_chunk().map(|word| u64::from_le_bytes(*word)),
             kernel,
         }
     }
@@ -109,9 +112,10 @@ impl RawAccess {
         }
         match (&self.kernel, &next.kernel) {
             (None, None) => self.registers.is_some() && self.slots.with(next.slots) != self.slots,
+            // Not the kernel's ip: it is that of the `rep movsb`, but behind it for the last byte.
             (Some(this), Some(next)) => {
-                let goes_up = this.destination.zip(next.destination).is_some_and(|(a, b)| b > a);
-                this.ip == next.ip && goes_up
+                let both = this.destination.zip(next.destination);
+                both.is_some_and(|(this, next)| next > this && next - this <= 8)
             }
             _ => false,
         }
@@ -164,6 +168,7 @@ mod tests {
             cpu: Cpu(0),
             ip: Addr(ip),
             registers: Some(Registers { rax, ..Registers::default() }),
+            top: None,
             kernel: None,
         }
     }
@@ -207,7 +212,8 @@ mod tests {
         check(&bytes, &[8]);
         let twice: Vec<_> = bytes.iter().chain(&bytes).cloned().collect();
         check(&twice, &[8, 8]);
-        check(&[copy(0xff, 1), copy(0xfe, 2)], &[1, 1]);
+        check(&[copy(0xff, 1), copy(0x101, 2)], &[2]);
+        check(&[copy(0xff, 1), copy(0xff, 10)], &[1, 1]);
         check(&[user(1, 0x40, 0, 0), copy(0xff, 2)], &[1, 1]);
     }
 

@@ -128,12 +128,14 @@ pub enum Gap {
         /// The thread.
         thread: Tid,
     },
-    /// A watch was off for longer than the limit of the session.
+    /// A watch was off, each time for longer than the limit of the session.
     Blind {
         /// The watch.
         watch: usize,
-        /// For how long.
-        window: Duration,
+        /// How often.
+        windows: u64,
+        /// For how long at most.
+        longest: Duration,
     },
     /// A chain whose pointer changed faster than it could be followed.
     ChainBehind {
@@ -243,9 +245,10 @@ impl fmt::Display for Gap {
                 f,
                 "thread {thread} was being born while its parent was armed, and ended unseen"
             ),
-            Self::Blind { watch, window } => {
-                write!(f, "watch {watch} was off for {window:?}, longer than the limit")
-            }
+            Self::Blind { watch, windows, longest } => write!(
+                f,
+                "watch {watch}: its place changed, and it was off {windows} times, at most {longest:?}"
+            ),
             Self::ChainBehind { watch } => {
                 write!(f, "watch {watch}: its pointer changed faster than it could be followed")
             }

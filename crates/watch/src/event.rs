@@ -212,7 +212,9 @@ pub struct WatchSummary {
     pub coalesced: u64,
     /// The records that told of a write to a pointer on the way to the watched bytes.
     pub pointer_writes: u64,
-    /// The accesses: delivered, less coalesced, less those to pointers.
+    /// The accesses that were made while the watch was being armed; they are not hits.
+    pub early: u64,
+    /// The accesses: delivered, less coalesced, less those to pointers, less early ones.
     pub hits: u64,
     /// Who made them, most hits first.
     pub writers: Vec<Writer>,

@@ -30,9 +30,20 @@ impl Evidence {
     /// Adds a window without a watch that was to be there.
     pub(crate) fn blind(&mut self, watch: usize, window: Duration) {
         self.blind.add(window);
-        if window > self.blind_limit {
-            self.gap(Gap::Blind { watch, window });
+        if window <= self.blind_limit {
+            return;
         }
+        for gap in &mut self.gaps {
+            match gap {
+                Gap::Blind { watch: of, windows, longest } if *of == watch => {
+                    *windows += 1;
+                    *longest = window.max(*longest);
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.gap(Gap::Blind { watch, windows: 1, longest: window });
     }
 
     /// Counts a record that makes no sense.
@@ -71,11 +82,15 @@ mod tests {
         evidence.gap(Gap::Unlisted);
         evidence.blind(3, Duration::from_millis(1));
         evidence.blind(3, Duration::from_millis(2));
+        evidence.blind(3, Duration::from_millis(3));
         let (gaps, blind) = evidence.take();
-        let window = Duration::from_millis(2);
+        let longest = Duration::from_millis(3);
         let undecodable = Gap::Undecodable { records: 2, first: "first".into() };
-        assert_eq!(gaps, [undecodable, Gap::Unlisted, Gap::Blind { watch: 3, window }]);
-        assert_eq!((blind.windows, blind.longest), (2, window));
+        assert_eq!(
+            gaps,
+            [undecodable, Gap::Unlisted, Gap::Blind { watch: 3, windows: 2, longest }]
+        );
+        assert_eq!((blind.windows, blind.longest), (3, longest));
     }
 
     #[test]

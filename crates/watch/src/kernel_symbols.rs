@@ -2,14 +2,17 @@
 //!
 //! The names come from `/proc/kallsyms`, which shows addresses only to those with CAP_SYSLOG (or
 //! `kernel.kptr_restrict=0`). Every system call of x86-64 enters by a function `__x64_sys_NAME`
-//! (Linux `arch/x86/include/asm/syscall_wrapper.h`).
+//! (Linux `arch/x86/include/asm/syscall_wrapper.h`), which may have jumped on to a helper of a
+//! similar name and left no frame.
 
 use crate::site::SystemCall;
 use hairspring_model::Addr;
 use std::fs;
 
-/// The prefixes of the functions by which system calls enter, for 64-bit and 32-bit callers.
-const ENTRIES: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
+/// The prefixes of the functions by which system calls enter, for 64-bit and 32-bit callers, and of
+/// those that they jump on to.
+const ENTRIES: [&str; 6] =
+    ["__x64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_", "ksys_", "__sys_"];
 
 /// The kernel's functions, as far as they are needed.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ impl KernelSymbols {
         if functions.len() < 2 { Self::Hidden } else { Self::Known(functions) }
     }
 
-    /// The system call that the innermost frame of an entry belongs to.
+    /// The system call that the outermost frame of an entry belongs to.
     pub(crate) fn system_call(&self, chain: &[Addr]) -> SystemCall {
         let Self::Known(functions) = self else { return SystemCall::Unnamed };
         let entry = |ip: &Addr| {
@@ -44,6 +47,7 @@ impl KernelSymbols {
         };
         chain
             .iter()
+            .rev()
             .find_map(entry)
             .map_or(SystemCall::Other, |name| SystemCall::Named(name.into()))
     }
@@ -71,6 +75,7 @@ ffffffff81000100 t copy_to_user
 ffffffff81000200 T vfs_read
 ffffffff81000300 T __x64_sys_read
 ffffffff81000400 T __ia32_sys_read
+ffffffff81000480 t ksys_pread64
 ffffffff81000500 D some_data
 ffffffff81000600 T do_syscall_64
 ";
@@ -85,14 +90,15 @@ ffffffff81000600 T do_syscall_64
         let read = || SystemCall::Named("read".into());
         check(TEXT, &[0x120, 0x210, 0x3ff, 0x610], &read());
         check(TEXT, &[0x120, 0x400, 0x610], &read());
+        check(TEXT, &[0x120, 0x480, 0x610], &SystemCall::Named("pread64".into()));
         check(TEXT, &[0x120, 0x610], &SystemCall::Other);
         check(TEXT, &[], &SystemCall::Other);
     }
 
     #[test]
     fn hidden_addresses_name_nothing() {
-        let hidden =
-            TEXT.replace("ffffffff81000", "0000000000000").replace(['1', '2', '3', '4', '6'], "0");
+        let zero = |line: &str| format!("0000000000000000{}\n", &line[16..]);
+        let hidden: String = TEXT.lines().map(zero).collect();
         check(&hidden, &[0x300], &SystemCall::Unnamed);
         check("", &[0x300], &SystemCall::Unnamed);
     }

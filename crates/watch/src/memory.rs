@@ -2,6 +2,7 @@
 
 use crate::route::Pointers;
 use hairspring_model::{Addr, Pid, Span, Value};
+use hairspring_sys::cpu::monotonic_ns;
 use hairspring_sys::memory;
 use std::collections::HashMap;
 
@@ -25,6 +26,22 @@ impl Memory {
         let part = bytes.get_mut(..usize::try_from(span.len()).ok()?)?;
         let read = memory::read(self.0, span.start(), part).ok()?;
         (read == part.len()).then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+/// A value that was there between two moments, unless it was written between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Initial {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) value: Value,
+}
+
+impl Initial {
+    pub(crate) fn read(memory: Memory, span: Span) -> Option<Self> {
+        let from_ns = monotonic_ns();
+        let value = memory.value(span)?;
+        Some(Self { from_ns, to_ns: monotonic_ns(), value })
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Request {
     /// What to report while the session runs.
     pub report: Report,
     /// Bytes of records that may wait on each processor to be read; less where the memory lock
-    /// limits want it. 208 bytes make a hit, or 300 where the kernel can be seen.
+    /// limits want it. A hit takes 232 bytes, or 280 where the kernel can be seen.
     pub ring_bytes: usize,
     /// How long a chain may be without a watch, when it moves, before the coverage is incomplete.
     pub blind_limit: Duration,
@@ -44,7 +44,8 @@ pub enum Report {
 }
 
 impl Request {
-    /// Watches these, with the defaults: 8 MiB of ring a processor, a blind limit of 100 ms.
+    /// Watches these, with the defaults: 8 MiB of ring a processor, and any blind window leaves the
+    /// coverage incomplete.
     pub fn new(watches: Vec<What>) -> Self {
         Self {
             watches,
@@ -54,7 +55,7 @@ impl Request {
             limits: Limits::default(),
             report: Report::Every,
             ring_bytes: 8 << 20,
-            blind_limit: Duration::from_millis(100),
+            blind_limit: Duration::ZERO,
         }
     }
 }

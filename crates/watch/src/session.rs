@@ -24,7 +24,7 @@ use crate::event::{
 };
 use crate::evidence::Evidence;
 use crate::identity::Pinned;
-use crate::memory::{Later, Memory};
+use crate::memory::{Initial, Later, Memory};
 use crate::merge::{Merge, Pending};
 use crate::news::News;
 use crate::parents::SeenElsewhere;
@@ -46,7 +46,6 @@ const CHUNK: usize = 1 << 20;
 /// How long an access waits for further records of its own.
 const QUIET_NS: u64 = 1_000_000;
 
-
 /// A watch of a running session.
 #[derive(Debug)]
 pub(crate) struct Watched {
@@ -55,9 +54,13 @@ pub(crate) struct Watched {
     pub(crate) span: Option<Span>,
     /// The value that is there, where every write since it was known is known too.
     pub(crate) last: Option<Value>,
+    /// The value when the session began, until the first hit.
+    pub(crate) initial: Option<Initial>,
     pub(crate) tally: Tally,
     pub(crate) hits: u64,
     pub(crate) coalesced: u64,
+    /// Hits before the session was ready.
+    pub(crate) early: u64,
 }
 
 /// A slot of a running session.
@@ -127,7 +130,16 @@ impl Watched {
             Place::Moving { .. } => None,
         };
         let tally = Tally::default();
-        Self { access: wanted.access, span, last: None, tally, hits: 0, coalesced: 0 }
+        Self {
+            access: wanted.access,
+            span,
+            last: None,
+            initial: None,
+            tally,
+            hits: 0,
+            coalesced: 0,
+            early: 0,
+        }
     }
 }
 
@@ -379,6 +391,10 @@ impl Session {
         // Records of one access that belong to this watch: all but those of other watches' slots,
         // which only differ where watches overlap without sharing.
         watched.coalesced += u64::from(access.records - 1);
+        if access.time_ns < self.ready_ns {
+            watched.early += 1;
+            return;
+        }
         watched.hits += 1;
         if self.setting.limits.hits.is_some_and(|limit| self.reported >= limit) {
             return;
@@ -386,8 +402,12 @@ impl Session {
         self.reported += 1;
         let located = self.sites.locate(access, span, watched.access);
         let len = span.map_or(0, Span::len);
-        // A write that touched a part of the watch leaves the rest as it was.
-        let whole = |part: Written| part.complete(len, watched.last);
+        let whole = |part: Written| part.whole(len);
+        if let Some(initial) = watched.initial.take_if(|initial| access.time_ns >= initial.from_ns)
+        {
+            // A write while it was being read leaves open which of both was read.
+            watched.last = (access.time_ns > initial.to_ns).then_some(initial.value);
+        }
         let old = located.old.and_then(whole).or(watched.last);
         let decoded = match located.access {
             Accessed::Read => watched.last,

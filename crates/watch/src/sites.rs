@@ -1,7 +1,7 @@
 //! From a hit to the place in the program, each worked out once.
 
 use crate::access::{self, Code, Explained, Written};
-use crate::coalesce::RawAccess;
+use crate::coalesce::{KernelSite, RawAccess};
 use crate::event::Accessed;
 use crate::kernel_symbols::KernelSymbols;
 use crate::site::{Certainty, Inlined, Site, SystemCall};
@@ -28,9 +28,9 @@ pub(crate) struct Sites {
 /// What tells one site from another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    ip: Addr,
     place: access::Place,
     system_call: Option<SystemCall>,
+    unknown_at: Option<Addr>,
 }
 
 /// A hit with its site.
@@ -67,17 +67,7 @@ impl Sites {
         watched: Access,
     ) -> Located {
         if let Some(kernel) = &access.kernel {
-            let symbols = self.kernel.get_or_insert_with(KernelSymbols::read);
-            let call = symbols.system_call(&kernel.chain);
-            let before = access.ip.offset(-2).and_then(|at| memory::read_array(self.pid, at).ok());
-            let instruction = before.and_then(|bytes| access::system_call_before(access.ip, bytes));
-            let place = match (instruction, &call) {
-                (Some(at), SystemCall::Named(_) | SystemCall::Unnamed) => access::Place::At(at),
-                _ => access::Place::Unknown("the kernel made it of its own accord"),
-            };
-            let key = Key { ip: access.ip, place, system_call: Some(call) };
-            let access = if watched == Access::Write { Accessed::Write } else { Accessed::Unknown };
-            return Located { site: self.site(key), access, old: None, new: None };
+            return self.locate_kernel(access.ip, kernel, watched);
         }
         let ip = access.ip;
         if !self.code.contains_key(&ip) {
@@ -85,14 +75,37 @@ impl Sites {
             self.code.insert(ip, code);
         }
         let registers = access.registers.as_ref();
-        let top = || {
-            let at = Addr(registers?.rsp);
-            memory::read_array(self.pid, at).ok().map(u64::from_le_bytes).map(Addr)
+        let top = access.top.map(Addr).or_else(|| self.top_of_stack(access, span?));
+        let explained = self.code[&ip].explain(registers, span, watched, top);
+        let Explained { place, accessed, old, new } = explained;
+        Located { site: self.site(ip, place, None), access: accessed, old, new }
+    }
+
+    /// The word at the top of the stack, some time later, if it is being watched.
+    fn top_of_stack(&self, access: &RawAccess, span: Span) -> Option<Addr> {
+        let top = Span::new(Addr(access.registers?.rsp), 8)?;
+        if !top.overlaps(span) {
+            return None;
+        }
+        memory::read_array(self.pid, top.start()).ok().map(u64::from_le_bytes).map(Addr)
+    }
+
+    /// An access that the kernel made: the site is the system call instruction, if it was one.
+    fn locate_kernel(&mut self, ip: Addr, kernel: &KernelSite, watched: Access) -> Located {
+        let symbols = self.kernel.get_or_insert_with(KernelSymbols::read);
+        let call = symbols.system_call(&kernel.chain);
+        let before = ip.offset(-2).and_then(|at| {
+            let code = self.symbolizer.code(at, 2).and_then(|bytes| bytes.try_into().ok());
+            code.or_else(|| memory::read_array(self.pid, at).ok())
+        });
+        let instruction = before.and_then(|bytes| access::system_call_before(ip, bytes));
+        let (place, call) = match (instruction, call) {
+            (Some(at), SystemCall::Other) => (access::Place::At(at), SystemCall::Unnamed),
+            (Some(at), call) => (access::Place::At(at), call),
+            (None, call) => (access::Place::Unknown("the kernel made it of its own accord"), call),
         };
-        let Explained { place, accessed, old, new } =
-            self.code[&ip].explain(registers, span, watched, top);
-        let key = Key { ip, place, system_call: None };
-        Located { site: self.site(key), access: accessed, old, new }
+        let access = if watched == Access::Write { Accessed::Write } else { Accessed::Unknown };
+        Located { site: self.site(ip, place, Some(call)), access, old: None, new: None }
     }
 
     /// The code from the start of the function up to behind the ip.
@@ -113,31 +126,40 @@ impl Sites {
         Some((start, bytes))
     }
 
-    fn site(&mut self, key: Key) -> Arc<Site> {
+    fn site(
+        &mut self,
+        ip: Addr,
+        place: access::Place,
+        system_call: Option<SystemCall>,
+    ) -> Arc<Site> {
+        // The ip of a site that is not known is all that there is to tell it from others; of a known
+        // one it may differ, inside and behind a repeated instruction.
+        let unknown = matches!(place, access::Place::Unknown(_));
+        let key = Key { place, system_call, unknown_at: unknown.then_some(ip) };
         if let Some(site) = self.described.get(&key) {
             return Arc::clone(site);
         }
-        let site = Arc::new(self.describe(&key));
+        let site = Arc::new(self.describe(ip, &key));
         self.described.insert(key, Arc::clone(&site));
         site
     }
 
-    fn describe(&mut self, key: &Key) -> Site {
-        let text = |at| self.code.get(&key.ip).and_then(|code| code.text(at));
+    fn describe(&mut self, ip: Addr, key: &Key) -> Site {
+        let text = |at| self.code.get(&ip).and_then(|code| code.text(at));
         let (address, certainty, instruction) = match key.place {
             access::Place::At(at) => (at, Certainty::Exact, text(at)),
             access::Place::Either(first, second) => {
                 (first, Certainty::Ambiguous { candidates: vec![first, second] }, text(first))
             }
-            access::Place::CallReturningTo(to) => match self.call_before(to) {
+            access::Place::CallReturningTo(to) => match self.call_before(to, ip) {
                 Some((at, text)) => (at, Certainty::Exact, Some(text)),
                 None => (
-                    key.ip,
+                    ip,
                     Certainty::Unknown { why: "a call to here, from where is not known" },
                     None,
                 ),
             },
-            access::Place::Unknown(why) => (key.ip, Certainty::Unknown { why }, None),
+            access::Place::Unknown(why) => (ip, Certainty::Unknown { why }, None),
         };
         let instruction =
             instruction.or_else(|| key.system_call.as_ref().map(|_| "syscall".into()));
@@ -166,18 +188,17 @@ impl Sites {
         }
     }
 
-    fn call_before(&mut self, to: Addr) -> Option<(Addr, String)> {
+    /// The call that returns to `to` and goes, as far as can be told, to `target`.
+    fn call_before(&mut self, to: Addr, target: Addr) -> Option<(Addr, String)> {
         let (start, bytes) = self.function_code(to)?;
-        access::call_before(start, &bytes, to)
+        access::call_before(start, &bytes, to, target)
     }
 }
 
 impl Written {
-    /// The value of the whole watch: all of it was touched, or the rest is known.
-    pub(crate) fn complete(&self, len: u64, rest: Option<Value>) -> Option<Value> {
-        if self.offset == 0 && self.bytes().len() as u64 == len {
-            return Value::new(self.bytes());
-        }
-        rest?.with(self.offset, self.bytes())
+    /// The value of a watch of `len` bytes, if all of it was touched.
+    pub(crate) fn whole(&self, len: u64) -> Option<Value> {
+        let all = self.offset == 0 && self.bytes().len() as u64 == len;
+        if all { Value::new(self.bytes()) } else { None }
     }
 }

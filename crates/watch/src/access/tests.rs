@@ -48,7 +48,7 @@ fn explain(row: &Row, watched: Access, ip: impl Fn(u64, u64) -> u64) -> (Explain
     let (bytes, at, end) = code(row.assemble);
     let after = Registers { rip: ip(at, end), ..row.after };
     let code = Code::new(Addr(START), &bytes, Addr(after.rip));
-    (code.explain(Some(&after), Some(span(FIELD, 8)), watched, || None), at)
+    (code.explain(Some(&after), Some(span(FIELD, 8)), watched, None), at)
 }
 
 fn check(rows: &[Row]) {
@@ -283,11 +283,11 @@ fn calls_and_returns() {
     let after = regs!([rsp = FIELD]);
     let code = Code::new(Addr(START), &[0x90], Addr(START));
     let watch = Some(span(FIELD, 8));
-    let called = code.explain(Some(&after), watch, Access::Write, || Some(Addr(0x40_2005)));
+    let called = code.explain(Some(&after), watch, Access::Write, Some(Addr(0x40_2005)));
     assert_eq!(called.place, Place::CallReturningTo(Addr(0x40_2005)));
-    assert_eq!(called.accessed, Accessed::Write);
+    assert_eq!((called.accessed, number(called.new)), (Accessed::Write, Some(0x40_2005)));
     let after = regs!([rsp = FIELD + 8]);
-    let returned = code.explain(Some(&after), watch, Access::ReadWrite, || None);
+    let returned = code.explain(Some(&after), watch, Access::ReadWrite, None);
     assert_eq!(
         (returned.place, returned.accessed),
         (Place::Unknown("a return to here"), Accessed::Read)
@@ -297,10 +297,12 @@ fn calls_and_returns() {
 #[test]
 fn the_call_before_a_return_address() {
     let bytes = [0x55, 0xe8, 0, 0, 0, 0, 0x90];
-    let found = call_before(Addr(START), &bytes, Addr(START + 6));
-    assert_eq!(found.map(|(at, _)| at), Some(Addr(START + 1)));
-    assert_eq!(call_before(Addr(START), &bytes, Addr(START + 1)), None, "a push");
-    assert_eq!(call_before(Addr(START), &bytes, Addr(START + 3)), None, "inside");
+    let call =
+        |to, target| call_before(Addr(START), &bytes, Addr(START + to), Addr(START + target));
+    assert_eq!(call(6, 6).map(|(at, _)| at), Some(Addr(START + 1)));
+    assert_eq!(call(6, 7), None, "it goes elsewhere");
+    assert_eq!(call(1, 1), None, "a push");
+    assert_eq!(call(3, 6), None, "inside");
 }
 
 #[test]
@@ -316,7 +318,7 @@ fn system_calls() {
 fn without_registers_the_code_speaks_alone() {
     let (bytes, at, end) = code(|a| a.mov(qword_ptr(rbx), rcx));
     let code = Code::new(Addr(START), &bytes, Addr(end));
-    let explained = code.explain(None, None, Access::Write, || None);
+    let explained = code.explain(None, None, Access::Write, None);
     assert_eq!((explained.place, explained.new), (Place::At(Addr(at)), None));
     assert_eq!(code.text(Addr(at)).as_deref(), Some("mov [rbx], rcx"));
 }
@@ -334,7 +336,7 @@ proptest! {
         let after = Registers { rax: a, rbx: b, rsp: s, rdi: d, ..Registers::default() };
         let code = Code::new(Addr(START), &bytes, Addr(START + ip));
         let watched = if reads { Access::ReadWrite } else { Access::Write };
-        let explained = code.explain(Some(&after), Some(span(FIELD, 8)), watched, || None);
+        let explained = code.explain(Some(&after), Some(span(FIELD, 8)), watched, None);
         if let Place::At(at) = explained.place {
             prop_assert!(at.0 <= START + ip && at.0 + LONGEST >= START + ip);
             prop_assert!(code.text(at).is_some());

@@ -26,6 +26,11 @@ impl Written {
         &self.bytes[..self.len]
     }
 
+    /// The part of a word that was pushed at `at`.
+    pub(crate) fn word(at: u64, value: u64, watch: Span) -> Option<Self> {
+        Self::new(at, 8, value, watch)
+    }
+
     /// The part of an operand's value that lies in the watch.
     fn new(at: u64, size: u64, value: u64, watch: Span) -> Option<Self> {
         let operand = Span::new(hairspring_model::Addr(at), size.min(8))?;
