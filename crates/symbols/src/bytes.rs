@@ -72,6 +72,6 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 pub(crate) fn c_string(bytes: &[u8], at: usize, limit: usize) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
     let rest = &rest[..rest.len().min(limit)];
-    let end = rest.iter().position(|byte| *byte == 0)?;
+    let end = memchr::memchr(0, rest)?;
     Some(&rest[..end])
 }

@@ -10,6 +10,7 @@ use crate::process::{FileId, Process};
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// Whether the file that symbols come from is the one that is mapped. Nothing is ever symbolised
 /// from a file that is not known to be it.
@@ -90,14 +91,34 @@ fn find(process: &Process, module: &Module) -> Result<(FileState, Bytes), FileSt
         }
         Origin::File { path, device, inode } => (path, FileId { device: *device, inode: *inode }),
     };
-    let is_executable = process.executable().is_some_and(|(main, _)| main == id);
-    let itself = process
-        .open_mapped(module.mappings[0].span)
-        .or_else(|error| if is_executable { process.open_executable() } else { Err(error) });
-    if let Ok(file) = itself {
-        let state = if module.deleted { FileState::Deleted } else { FileState::Mapped };
-        return Ok((state, of(file)?));
+    let same_file = |file: &File| {
+        let id_now = file.metadata().map(|metadata| FileId::of(&metadata));
+        id_now.is_ok_and(|now| now.inode == id.inode)
+    };
+    let mapped = module.mappings.iter().find_map(|mapping| process.open_mapped(mapping.span).ok());
+    let itself = mapped.or_else(|| {
+        let is_executable = process.executable().is_some_and(|(main, _)| main == id);
+        if is_executable { process.open_executable().ok() } else { None }
+    });
+    if let Some(file) = itself {
+        // Since the map was read, the place may have gone to another file.
+        let same = same_file(&file);
+        let bytes = of(file)?;
+        if same || is_same_build(process, module, &bytes) {
+            let state = if module.deleted { FileState::Deleted } else { FileState::Mapped };
+            return Ok((state, bytes));
+        }
     }
+    find_by_path(process, module, path, id)
+}
+
+/// The fallback where the kernel's handles are out of reach: the path, with proof.
+fn find_by_path(
+    process: &Process,
+    module: &Module,
+    path: &Path,
+    id: FileId,
+) -> Result<(FileState, Bytes), FileState> {
     let file = process.open_path(path).map_err(|error| FileState::Unreadable(error.kind()))?;
     let metadata = file.metadata().map_err(|error| FileState::Unreadable(error.kind()))?;
     let bytes = of(file)?;
@@ -170,7 +191,8 @@ const PAGE: u64 = 4096;
 mod tests {
     use super::*;
     use crate::elf::Segment;
-    use hairspring_model::Span;
+    use crate::modules::Modules;
+    use hairspring_model::{Addr, Pid};
 
     #[track_caller]
     fn check(segments: &[(u64, u64, u64, bool)], mappings: &str, expected: Option<u64>) {
@@ -210,6 +232,58 @@ mod tests {
             "556000-557000 r-xp 0 fe:01 5 /a\n",
             Some(0x55_6000_u64.wrapping_sub(5_u64.wrapping_sub(7))),
         );
-        assert!(Span::new(hairspring_model::Addr(1), 1).is_some());
+    }
+
+    #[test]
+    fn a_path_is_believed_with_proof_only() {
+        let pid = Pid(std::process::id());
+        let process = Process::open(pid).expect("ourselves");
+        let modules = Modules::read(pid).expect("ourselves");
+        let module = modules.at(Addr(bias as *const () as u64)).expect("our own module");
+        let path = module.path().expect("a file");
+        let (device, inode) = module.file_id().expect("a file");
+        let (id, other) = (FileId { device, inode }, FileId { device, inode: inode ^ 1 });
+        let other_file = std::env::temp_dir().join(format!("hairspring-other-{pid}"));
+        std::fs::write(&other_file, b"another file").expect("written");
+        let deleted = Module { deleted: true, ..module.clone() };
+        for (module, path, id, expected) in [
+            (module, path, id, FileState::Mapped),
+            // As on overlayfs, or after a reinstallation of the same package.
+            (module, path, other, FileState::SameBuild),
+            (&deleted, path, id, FileState::SameBuild),
+            (module, other_file.as_path(), other, FileState::Replaced),
+            (module, Path::new("/nowhere"), id, FileState::Unreadable(io::ErrorKind::NotFound)),
+            (
+                module,
+                Path::new("/dev/null"),
+                id,
+                FileState::Unreadable(io::ErrorKind::InvalidInput),
+            ),
+        ] {
+            let found = find_by_path(&process, module, path, id).map_or_else(|e| e, |(s, _)| s);
+            assert_eq!(found, expected, "{}", path.display());
+        }
+        std::fs::remove_file(other_file).expect("ours");
+    }
+
+    #[test]
+    fn the_same_code_proves_it_without_a_build_id() {
+        let pid = Pid(std::process::id());
+        let process = Process::open(pid).expect("ourselves");
+        let modules = Modules::read(pid).expect("ourselves");
+        let module = modules.at(Addr(bias as *const () as u64)).expect("our own module");
+        let mut file = std::fs::read(module.path().expect("a file")).expect("readable");
+        for at in 0..4096 {
+            if file[at..].starts_with(b"GNU\0") {
+                file[at] = b'?';
+            }
+        }
+        let layout = Layout::parse(&Bytes::Memory(file.clone())).expect("still ELF");
+        assert_eq!(layout.build_id, None);
+        let code = module.mappings().iter().find(|m| m.executable).expect("code");
+        assert!(is_same_build(&process, module, &Bytes::Memory(file.clone())));
+        let at = usize::try_from(code.offset).expect("small") + 100;
+        file[at] ^= 1;
+        assert!(!is_same_build(&process, module, &Bytes::Memory(file)));
     }
 }

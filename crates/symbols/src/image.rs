@@ -207,6 +207,10 @@ impl Image {
             let of = |image: &Self| Lines::read(&image.bytes, &image.layout).ok().flatten();
             of(self).or_else(|| of(self.debug.as_ref()?))
         };
+        // Segments end before the last address of all, which a lookup could not step over.
+        if self.layout.segment_at(addr).is_none() || addr == u64::MAX {
+            return Vec::new();
+        }
         self.lines.get_or_init(read).as_ref().map_or_else(Vec::new, |lines| lines.at(addr))
     }
 

@@ -42,12 +42,18 @@ pub(crate) fn without_version(raw: &str) -> &str {
     }
 }
 
-/// A piece that every mangled form of `wanted` contains, as far as that is certain: its last
-/// identifier. It only saves demangling; a search that it makes fail is repeated without it.
+/// A piece that every mangled form of `wanted` contains: its last identifier. `None` where that is
+/// not certain.
 pub(crate) fn last_identifier(wanted: &str) -> Option<&str> {
-    let name = &wanted[..wanted.find(['(', '<']).unwrap_or(wanted.len())];
+    // `operator int` is encoded by letters, and so are some classes of the standard library, of
+    // which constructors have the name (Itanium C++ ABI, 5.1.3 and 5.1.10).
+    const LETTERS: [&str; 6] =
+        ["allocator", "basic_string", "string", "istream", "ostream", "iostream"];
+    let name = wanted.trim_start_matches("(anonymous namespace)::");
+    let name = &name[..name.find(['(', '<']).unwrap_or(name.len())];
     let last = name.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
-    (!last.is_empty() && last.is_ascii()).then_some(last)
+    let certain = last.is_ascii() && !name.contains("operator") && !LETTERS.contains(&last);
+    (!last.is_empty() && certain).then_some(last)
 }
 
 fn mangled(raw: &str) -> Option<&str> {
@@ -84,8 +90,10 @@ fn bounded(text: fmt::Arguments<'_>) -> Option<String> {
 }
 
 fn same(a: &str, b: &str) -> bool {
-    let letters = |text: &'_ str| text.bytes().filter(|byte| *byte != b' ').collect::<Vec<_>>();
-    a == b || letters(a) == letters(b)
+    fn letters(text: &str) -> impl Iterator<Item = u8> {
+        text.bytes().filter(|byte| *byte != b' ')
+    }
+    letters(a).eq(letters(b))
 }
 
 /// Text that refuses to become too long.
@@ -140,6 +148,9 @@ mod tests {
             ("max<int>", Some("max")),
             ("Foo::~Foo", Some("Foo")),
             ("ns::operator+", None),
+            ("A::operator int", None),
+            ("std::string::string()", None),
+            ("(anonymous namespace)::x", Some("x")),
             ("a::{closure#0}", None),
             ("größe", None),
             ("é", None),

@@ -3,6 +3,7 @@
 use crate::bytes::{Bytes, c_string, u16_at, u32_at, u64_at};
 use crate::elf::{ElfError, Layout, Section};
 use crate::name;
+use memchr::memmem::Finder;
 use object::elf;
 use std::borrow::Cow;
 
@@ -212,18 +213,10 @@ impl Table {
             raw.starts_with(b"_")
                 && std::str::from_utf8(raw).is_ok_and(|raw| name::is_written(raw, wanted))
         };
-        if let Some(piece) = name::last_identifier(wanted) {
-            let piece = piece.as_bytes();
-            let found = select(&|raw| {
-                raw.starts_with(b"_")
-                    && raw.windows(piece.len()).any(|window| window == piece)
-                    && is_written(raw)
-            });
-            if !found.is_empty() {
-                return found;
-            }
-        }
-        select(&is_written)
+        // To demangle takes longer than to look for a piece of the name.
+        let piece = name::last_identifier(wanted).map(|piece| Finder::new(piece.as_bytes()));
+        let has_piece = |raw: &[u8]| piece.as_ref().is_none_or(|piece| piece.find(raw).is_some());
+        select(&|raw| has_piece(raw) && is_written(raw))
     }
 
     /// Raw names of all symbols.

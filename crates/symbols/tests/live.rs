@@ -93,15 +93,15 @@ fn compile(directory: &TempDir, name: &str, source: &str, options: &[&str]) -> P
     let file = directory.path().join(name).with_extension(if is_cpp { "cc" } else { "c" });
     std::fs::write(&file, source).expect("the source is written");
     let path = directory.path().join(name);
-    let status = Command::new(options[0])
+    let output = Command::new(options[0])
         .args(&options[1..])
         .arg("-o")
         .arg(&path)
         .arg(&file)
         .arg("-ldl")
-        .status()
+        .output()
         .expect("the compiler runs");
-    assert!(status.success(), "{name} does not compile");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     path
 }
 
