@@ -4,7 +4,7 @@ use crate::bytes::{Bytes, c_string, u32_at, u64_at};
 use crate::elf::{ElfError, Layout};
 use crate::frames::Frames;
 use crate::lines::{Frame, Lines};
-use crate::name::demangle;
+use crate::name::{demangle, without_version};
 use crate::table::{Symbol, SymbolKind, Table};
 use std::cell::OnceCell;
 use std::fs::File;
@@ -30,6 +30,8 @@ pub struct Image {
 pub struct ImageSymbol {
     /// The demangled name.
     pub name: String,
+    /// The name in the table, without the version.
+    pub raw_name: String,
     /// The link-time address.
     pub addr: u64,
     /// How many bytes it names; 0 where the table does not say.
@@ -38,10 +40,14 @@ pub struct ImageSymbol {
     pub kind: SymbolKind,
     /// For a local symbol, the source file that the compiler put into the table.
     pub source_file: Option<String>,
+    /// Whether it is visible outside of its source file.
+    pub exported: bool,
 }
 
 /// Code is decoded a function at a time.
 const MAX_CODE: u64 = 1 << 20;
+/// elf(5); R_X86_64_COPY of the x86-64 psABI, R_AARCH64_COPY of the AArch64 one.
+const COPY: [u32; 2] = [5, 1024];
 const DT_NULL: u64 = 0;
 const DT_STRTAB: u64 = 5;
 const DT_SONAME: u64 = 14;
@@ -214,6 +220,19 @@ impl Image {
         self.lines.get_or_init(read).as_ref().map_or_else(Vec::new, |lines| lines.at(addr))
     }
 
+    /// The program's own copy of a library's exported data. A program that was not compiled to be
+    /// independent of positions reserves space for such data, and the loader copies it there and
+    /// makes everybody use the copy: the library's original is then never touched again.
+    pub(crate) fn copy_of(&self, raw_name: &str) -> Option<ImageSymbol> {
+        let section = self.layout.section(".rela.dyn")?;
+        let records = section.read(&self.bytes).ok()?;
+        let is_copy =
+            |record: &&[u8]| u32_at(record, 8).is_some_and(|relocation| COPY.contains(&relocation));
+        let mut copies = records.chunks_exact(24).filter(is_copy).filter_map(|r| u64_at(r, 0));
+        let named = self.named(raw_name).ok()?;
+        copies.find_map(|addr| named.iter().find(|symbol| symbol.addr == addr).cloned())
+    }
+
     /// The bytes that the file holds for an address range, at most 1 MiB; fewer than asked for
     /// where the segment ends, `None` where the file has none.
     pub fn code(&self, addr: u64, len: u64) -> Option<Vec<u8>> {
@@ -223,11 +242,14 @@ impl Image {
 }
 
 pub(crate) fn describe(table: &Table, symbol: &Symbol) -> ImageSymbol {
+    let raw = table.name(symbol);
     ImageSymbol {
-        name: demangle(&table.name(symbol)).into_owned(),
+        name: demangle(&raw).into_owned(),
+        raw_name: without_version(&raw).to_owned(),
         addr: symbol.addr,
         size: symbol.size,
         kind: symbol.kind,
         source_file: table.file(symbol),
+        exported: !symbol.local,
     }
 }

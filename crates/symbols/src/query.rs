@@ -93,6 +93,10 @@ pub struct Resolved {
     pub kind: Option<SymbolKind>,
     /// For a local symbol, the source file that the compiler put into the table.
     pub source_file: Option<String>,
+    /// For the program's copy of a library's data, the name of that library: the loader makes
+    /// everybody use the copy (a copy relocation), so that the library's own address, which
+    /// `MODULE@0xADDR` still names, is never touched.
+    pub copied_from: Option<String>,
 }
 
 impl fmt::Display for Resolved {
@@ -106,6 +110,9 @@ impl fmt::Display for Resolved {
         }
         if let Some(file) = &self.source_file {
             write!(f, ", from {file}")?;
+        }
+        if let Some(library) = &self.copied_from {
+            write!(f, ", the program's copy of what {library} defines")?;
         }
         f.write_str(")")
     }

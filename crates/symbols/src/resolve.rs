@@ -30,7 +30,7 @@ impl Symbolizer {
             Query::Link { module, addr } => self.link(module, *addr),
             Query::Symbol { module: Some(module), name } => {
                 let modules = self.called(module)?;
-                find(name, Some(module), &modules)
+                find(name, Some(module), &modules, self.main())
             }
             Query::Symbol { module: None, name } => {
                 let main: Vec<_> = self.live().filter(|module| module.is_main()).collect();
@@ -39,14 +39,16 @@ impl Symbolizer {
                 if let Some(module) = main.iter().find(|module| !module.state().is_usable()) {
                     return Err(no_file(module));
                 }
-                match find(name, None, &main) {
-                    Err(error) if error.is_not_found() => match find(name, None, &others) {
-                        Err(error) if error.is_not_found() => {
-                            let all: Vec<_> = main.into_iter().chain(others).collect();
-                            Err(not_found(name, None, &all))
+                match find(name, None, &main, None) {
+                    Err(error) if error.is_not_found() => {
+                        match find(name, None, &others, self.main()) {
+                            Err(error) if error.is_not_found() => {
+                                let all: Vec<_> = main.into_iter().chain(others).collect();
+                                Err(not_found(name, None, &all))
+                            }
+                            found => found,
                         }
-                        found => found,
-                    },
+                    }
                     found => found,
                 }
             }
@@ -58,6 +60,10 @@ impl Symbolizer {
         let counts =
             |module: &&LoadedModule| module.is_mapped() && module.state() != FileState::Data;
         self.modules().iter().filter(counts)
+    }
+
+    fn main(&self) -> Option<&LoadedModule> {
+        self.live().find(|module| module.is_main())
     }
 
     fn called(&self, wanted: &str) -> Result<Vec<&LoadedModule>> {
@@ -114,11 +120,18 @@ fn resolved(
         symbol,
         kind,
         source_file,
+        copied_from: None,
     })
 }
 
-/// The one place in these modules that has the name.
-fn find(name: &str, wanted: Option<&str>, modules: &[&LoadedModule]) -> Result<Resolved> {
+/// The one place in these modules that has the name; of data that the main program holds a copy
+/// of, the copy.
+fn find(
+    name: &str,
+    wanted: Option<&str>,
+    modules: &[&LoadedModule],
+    main: Option<&LoadedModule>,
+) -> Result<Resolved> {
     let mut places: Vec<Resolved> = Vec::new();
     let mut refused = None;
     for module in modules {
@@ -146,7 +159,9 @@ fn find(name: &str, wanted: Option<&str>, modules: &[&LoadedModule]) -> Result<R
                     refused.get_or_insert(Kind::Absolute { name, module: module_name });
                 }
                 _ => {
-                    if let Some(place) = resolved(module, symbol.addr, Some(symbol)) {
+                    let place = copied(module, &symbol, main)
+                        .or_else(|| resolved(module, symbol.addr, Some(symbol)));
+                    if let Some(place) = place {
                         add(&mut places, place);
                     }
                 }
@@ -159,6 +174,21 @@ fn find(name: &str, wanted: Option<&str>, modules: &[&LoadedModule]) -> Result<R
         (0, None) => Err(not_found(name, wanted, modules)),
         _ => Err(Error::new(Kind::Ambiguous { name: name.to_owned(), candidates: places })),
     }
+}
+
+/// The main program's copy of a library's symbol, where there is one.
+fn copied(
+    module: &LoadedModule,
+    symbol: &ImageSymbol,
+    main: Option<&LoadedModule>,
+) -> Option<Resolved> {
+    let main = main.filter(|_| !module.is_main())?;
+    if symbol.kind != SymbolKind::Data || !symbol.exported {
+        return None;
+    }
+    let copy = main.image()?.copy_of(&symbol.raw_name)?;
+    let place = resolved(main, copy.addr, Some(copy))?;
+    Some(Resolved { copied_from: Some(module.module().name()), ..place })
 }
 
 /// Adds a place, or, if it has another name already, what this one knows more about it.

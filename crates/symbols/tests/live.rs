@@ -399,6 +399,26 @@ fn two_modules_with_the_same_local_name() {
 }
 
 #[test]
+fn the_copy_of_a_library_s_data() {
+    let Some(directory) = workshop("gcc") else { return };
+    let library =
+        "long shared_value = 4; long *where(void) { shared_value++; return &shared_value; }";
+    let library = compile(&directory, "libvalue.so", library, &["gcc", "-shared", "-fPIC"]);
+    let source = "#include <stdio.h>\nextern long shared_value; long *where(void);\n\
+         int main(void) { shared_value++; printf(\"value %p\\nwhere %p\\nready\\n\", \
+         (void *)&shared_value, (void *)where()); fflush(stdout); return getchar(); }";
+    let options = ["gcc", "-fno-PIE", "-no-pie", "-Wl,-rpath,$ORIGIN"];
+    let library = format!("-Wl,--no-as-needed,{}", library.display());
+    let path = compile(&directory, "user", source, &[&options[..], &[library.as_str()]].concat());
+    let program = Program::start(&path, &[]);
+    assert_eq!(program.addr("value"), program.addr("where"), "the library uses the copy");
+    let mut symbolizer = program.symbolizer();
+    check(&mut symbolizer, "shared_value", program.addr("value"), 8);
+    let copy = check(&mut symbolizer, "libvalue!shared_value", program.addr("value"), 8);
+    assert_eq!((copy.module.as_str(), copy.copied_from.as_deref()), ("user", Some("libvalue.so")));
+}
+
+#[test]
 fn local_names_of_two_files() {
     let Some(directory) = workshop("gcc") else { return };
     let first = directory.path().join("first.c");
