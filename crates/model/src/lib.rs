@@ -8,6 +8,7 @@ mod addr;
 mod id;
 mod registers;
 mod span;
+mod ticks;
 mod value;
 
 pub use access::Access;
@@ -15,4 +16,5 @@ pub use addr::{Addr, ParseAddrError};
 pub use id::{Cpu, Pid, Tid};
 pub use registers::{Register, Registers};
 pub use span::Span;
+pub use ticks::{ParsePositionError, Position, TickKind, Ticks};
 pub use value::Value;

@@ -9,7 +9,9 @@
 
 pub mod cpu;
 pub mod held;
+pub mod launch;
 pub mod memory;
 pub mod perf_event;
 pub mod pidfd;
+pub mod ptrace;
 pub mod ring;
