@@ -36,6 +36,8 @@ pub struct Armed {
 pub struct Ready {
     /// The target.
     pub pid: Pid,
+    /// When it was ready, `CLOCK_MONOTONIC`, nanoseconds: from then on nothing is missed.
+    pub since_ns: u64,
     /// How many threads it has now.
     pub threads: usize,
     /// The watches, by index.
@@ -216,6 +218,7 @@ impl Session {
             self.armament.hits.iter().map(hairspring_perf::Ring::size).min().unwrap_or(0);
         Ready {
             pid: self.pid(),
+            since_ns: self.ready_ns,
             threads: self.armament.known().len(),
             watches: resolved.iter().zip(wanted).enumerate().map(watch).collect(),
             slots: self.armament.slots(),

@@ -220,6 +220,17 @@ pub struct WatchSummary {
     pub writers: Vec<Writer>,
 }
 
+/// One watch of a session that goes on.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// As it was asked for.
+    pub name: String,
+    /// The hits so far.
+    pub hits: u64,
+    /// Who made them, most hits first.
+    pub writers: Vec<Writer>,
+}
+
 /// All hits of one watch from one site.
 #[derive(Clone, Debug)]
 pub struct Writer {

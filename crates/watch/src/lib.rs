@@ -46,8 +46,8 @@ pub use arming::{Armed, Ready, ReadyWatch};
 pub use coverage::{Blind, Coverage, Gap, Invisible, Threads, Verdict};
 pub use error::Error;
 pub use event::{
-    Accessed, Change, Event, Hit, Loaded, Lost, NewValue, Rebind, RebindReason, Source, StopReason,
-    Summary, ThreadChange, WatchSummary, Writer,
+    Accessed, Change, Event, Hit, Loaded, Lost, NewValue, Rebind, RebindReason, Source, Standing,
+    StopReason, Summary, ThreadChange, WatchSummary, Writer,
 };
 pub use identity::Still;
 pub use request::{Limits, Report, Request};

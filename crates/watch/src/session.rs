@@ -20,7 +20,7 @@ use crate::conditions::Conditions;
 use crate::coverage::Gap;
 use crate::error::{Error, Operation};
 use crate::event::{
-    Accessed, Event, Hit, Lost, NewValue, Source, StopReason, Summary, ThreadChange,
+    Accessed, Event, Hit, Lost, NewValue, Source, Standing, StopReason, Summary, ThreadChange,
 };
 use crate::evidence::Evidence;
 use crate::identity::Pinned;
@@ -183,6 +183,21 @@ impl Session {
     /// How long the session has been ready.
     pub fn age(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.ready_ns))
+    }
+
+    /// When the session was ready, `CLOCK_MONOTONIC`, nanoseconds.
+    pub fn ready_ns(&self) -> u64 {
+        self.ready_ns
+    }
+
+    /// Who has made the hits so far, by watch.
+    pub fn standing(&self) -> Vec<Standing> {
+        let standing = |(watched, resolved): (&Watched, &Resolved)| Standing {
+            name: resolved.name.clone(),
+            hits: watched.hits,
+            writers: watched.tally.writers(),
+        };
+        self.watches.iter().zip(&self.resolved).map(standing).collect()
     }
 
     /// The target.

@@ -20,11 +20,11 @@ pub struct Site {
     pub function: Option<String>,
     /// Bytes from the function's start.
     pub offset: u64,
-    /// The source file.
+    /// The source file of the place in that function.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<u32>,
-    /// Functions that were inlined there, innermost first, with their places.
+    /// Functions that were inlined there, innermost first, with the places in them.
     pub inlined: Vec<Inlined>,
     /// The system call in which the kernel made the access.
     pub system_call: Option<SystemCall>,

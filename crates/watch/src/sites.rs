@@ -164,12 +164,10 @@ impl Sites {
         let instruction =
             instruction.or_else(|| key.system_call.as_ref().map(|_| "syscall".into()));
         let known = self.symbolizer.site(address);
-        let mut frames = known.frames.iter().rev();
-        let innermost = frames.next();
         let place = |frame: &hairspring_symbols::Frame| (frame.file.clone(), frame.line);
-        let (file, line) = innermost.map(place).unwrap_or_default();
-        // The machine's function is the outermost frame; those inlined into it lie further in.
-        let inlined = known.frames.iter().skip(1).rev().map(|frame| {
+        let mut frames = known.frames.iter();
+        let (file, line) = frames.next().map(place).unwrap_or_default();
+        let inlined = frames.rev().map(|frame| {
             let (file, line) = place(frame);
             Inlined { function: frame.function.clone().unwrap_or_else(|| "?".into()), file, line }
         });

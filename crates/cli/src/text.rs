@@ -1,0 +1,112 @@
+//! Facts as a person reads them.
+
+use hairspring::watch::{Certainty, Hit, NewValue, Site, Source};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The colours, each for one meaning.
+pub(crate) mod style {
+    use anstyle::{AnsiColor, Style};
+
+    pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+    pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
+    pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+    pub(crate) const VALUE: Style = Style::new().bold();
+    pub(crate) const HEAD: Style = Style::new().bold();
+    pub(crate) const DIM: Style = Style::new().dimmed();
+}
+
+/// A function and its place in it, or a module and an address, or an address.
+pub(crate) fn site(site: &Site) -> String {
+    let mut text = match (&site.function, &site.module, site.link_address) {
+        (Some(function), ..) if site.offset > 0 => format!("{function}+{:#x}", site.offset),
+        (Some(function), ..) => function.clone(),
+        (None, Some(module), Some(address)) => format!("{module}@{address}"),
+        (None, Some(module), None) => format!("{module} {}", site.address),
+        (None, None, _) => site.address.to_string(),
+    };
+    if let Some(place) = source(site.file.as_deref(), site.line) {
+        let _ = write!(text, " ({place})");
+    }
+    if let Some(call) = &site.system_call {
+        let _ = write!(text, " in {call}");
+    }
+    match &site.certainty {
+        Certainty::Exact => {}
+        Certainty::Ambiguous { candidates } => {
+            let _ = write!(text, " [one of {} instructions]", candidates.len());
+        }
+        Certainty::Unknown { .. } if site.system_call.is_some() => {}
+        Certainty::Unknown { why } => {
+            let _ = write!(text, " [before here: {why}]");
+        }
+    }
+    text
+}
+
+/// The functions inlined at a site, innermost first, or nothing.
+pub(crate) fn inlined(site: &Site) -> Option<String> {
+    let names: Vec<&str> = site.inlined.iter().map(|frame| frame.function.as_str()).collect();
+    (!names.is_empty()).then(|| format!("inlined: {}", names.join(" < ")))
+}
+
+/// `file:line`, with the last two folders of the path.
+fn source(file: Option<&str>, line: Option<u32>) -> Option<String> {
+    let name = Path::new(file?).file_name()?.to_string_lossy();
+    Some(line.map_or_else(|| name.to_string(), |line| format!("{name}:{line}")))
+}
+
+/// `old -> new`, as far as they are known.
+pub(crate) fn change(hit: &Hit) -> String {
+    let old = hit.old.map_or_else(|| "?".into(), |old| old.to_string());
+    let new = hit.new.as_ref().map_or_else(|| "?".into(), new);
+    format!("{old} -> {new}")
+}
+
+/// A value, and a mark where it was read later.
+pub(crate) fn new(new: &NewValue) -> String {
+    match new.source {
+        Source::Decoded => new.value.to_string(),
+        Source::Later => format!("~{}", new.value),
+    }
+}
+
+/// Seconds since the session was ready.
+pub(crate) fn since(time_ns: u64, ready_ns: u64) -> String {
+    let ns = time_ns.saturating_sub(ready_ns);
+    format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000)
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// The text cut to a width, with a mark where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.into();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(since(1_500_000_000, 250_000_000), "1.250000");
+        assert_eq!(since(1, 2), "0.000000");
+        assert_eq!((count(1, "hit"), count(0, "hit")), ("1 hit".into(), "0 hits".into()));
+    }
+
+    #[test]
+    fn cutting_counts_characters() {
+        assert_eq!(cut("größer", 6), "größer");
+        assert_eq!(cut("größer", 4), "grö…");
+        assert_eq!(cut("x", 0), "…");
+    }
+}
