@@ -95,6 +95,16 @@ impl Hairspring {
         self.signal(Signal::SIGINT);
     }
 
+    /// Stops hairspring itself, so that it can't read what is reported to it.
+    pub fn signal_stop(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub fn signal_continue(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     /// Kills hairspring the hard way, to see what becomes of the target.
     pub fn kill(self) {}
 
