@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How long a child may say nothing. No test is meant to come near it: it turns a hang into a
 /// failure, on a slow machine too.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The lines of one output, in order.
 #[derive(Debug)]

@@ -105,9 +105,14 @@ impl Armament {
             Ring::new(*cpu, bytes, host).map_err(|e| Error::perf(Operation::MakeRing, e, host))
         };
         let cpus = host.cpus.clone();
-        let news_bytes = NEWS_BYTES.min(manner.ring_bytes);
+        // The memory lock limit is for both rings of a processor: a quarter of it is for the news.
+        let limit = host.ring_limit().and_then(|limit| usize::try_from(limit).ok());
+        let share = |wanted: usize, quarters| {
+            limit.map_or(wanted, |limit| wanted.min(limit / 4 * quarters))
+        };
+        let (news_bytes, hit_bytes) = (share(NEWS_BYTES, 1), share(manner.ring_bytes, 3));
         let news = cpus.iter().map(|cpu| ring(cpu, news_bytes)).collect::<Result<_, _>>()?;
-        let hits = cpus.iter().map(|cpu| ring(cpu, manner.ring_bytes)).collect::<Result<_, _>>()?;
+        let hits = cpus.iter().map(|cpu| ring(cpu, hit_bytes)).collect::<Result<_, _>>()?;
         Ok(Self {
             pid,
             events: aims.iter().map(|_| Vec::new()).collect(),

@@ -83,9 +83,8 @@ impl Target {
     pub fn arm(mut self, request: &Request, probe: Probe) -> Result<Armed, Error> {
         let self_tests = believe(&probe)?;
         let pid = self.pid();
-        let symbolizer =
-            Symbolizer::open(pid).map_err(|e| Error::symbol("the target's modules", e));
-        let mut symbolizer = symbolizer?;
+        let modules = |e| Error::symbol(Operation::ReadModules(pid), e);
+        let mut symbolizer = Symbolizer::open(pid).map_err(modules)?;
         let resolved = resolve(&mut self, request, &mut symbolizer)?;
         let mut memory = Memory(pid);
         let wanted: Vec<Wanted> = resolved.watches.iter().map(|r| r.wanted(&mut memory)).collect();

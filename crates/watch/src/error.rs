@@ -28,6 +28,7 @@ pub(crate) enum Operation {
     ListThreads(Pid),
     Launch(String),
     Resolve(String),
+    ReadModules(Pid),
     ReadPointer { pid: Pid, at: Addr },
     Plan,
     Arm { watch: String, thread: Option<Tid> },
@@ -55,9 +56,6 @@ pub(crate) enum Cause {
 impl Error {
     pub(crate) fn system(operation: Operation, source: io::Error) -> Self {
         let remedy = match (&operation, source.raw_os_error()) {
-            (Operation::FindProcess(_), Some(nix::libc::EINVAL)) => {
-                Some("that is a thread's id: give the process's (`ps -eLf` lists both)")
-            }
             (Operation::FindProcess(_), Some(nix::libc::ESRCH)) => Some("`ps` lists the processes"),
             (Operation::ReadPointer { .. }, Some(nix::libc::EPERM)) => Some(
                 "reading the process's memory needs the right to trace it: run as its user or root, \
@@ -89,9 +87,15 @@ impl Error {
         Self { operation, cause: source.into(), remedy: Some(remedy), layer: Some(Layer::Slots) }
     }
 
-    pub(crate) fn symbol(place: impl Into<String>, source: hairspring_symbols::Error) -> Self {
-        let operation = Operation::Resolve(place.into());
-        Self { operation, cause: source.into(), remedy: None, layer: None }
+    pub(crate) fn symbol(operation: Operation, source: hairspring_symbols::Error) -> Self {
+        let remedy = if source.is_denied() {
+            Some("run as the process's user, as root, or with CAP_SYS_PTRACE".into())
+        } else if source.is_gone() {
+            Some("`ps` lists the processes".into())
+        } else {
+            None
+        };
+        Self { operation, cause: source.into(), remedy, layer: None }
     }
 
     /// What to do about it, a sentence; `None` where the text says it all.
@@ -145,6 +149,7 @@ impl fmt::Display for Operation {
             Self::ListThreads(pid) => write!(f, "can't list the threads of process {pid}"),
             Self::Launch(command) => write!(f, "can't start `{command}`"),
             Self::Resolve(place) => write!(f, "can't find `{place}`"),
+            Self::ReadModules(pid) => write!(f, "can't read the modules of process {pid}"),
             Self::ReadPointer { pid, at } => {
                 write!(f, "can't read the pointer at {at} of process {pid}")
             }

@@ -46,7 +46,13 @@ impl Pinned {
     /// # Errors
     /// [`Error::is_no_such_process`]; or `EINVAL` where the id is that of a thread.
     pub(crate) fn new(pid: Pid) -> Result<Self, Error> {
-        let pidfd = pidfd::open(pid).map_err(|e| Error::system(Operation::FindProcess(pid), e))?;
+        let pidfd = pidfd::open(pid).map_err(|e| match process_of(pid) {
+            Some(process) if process != pid => {
+                let remedy = format!("watch process {process}: all of its threads are covered");
+                Error::fact(Operation::FindProcess(pid), "that is a thread's id", &remedy)
+            }
+            _ => Error::system(Operation::FindProcess(pid), e),
+        })?;
         // The descriptor came first: what is read now is of the pinned process, unless that has
         // exited meanwhile, which `still` would notice.
         let identity =
@@ -90,6 +96,13 @@ impl AsFd for Pinned {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
+}
+
+/// The process that a thread belongs to, by any thread's id.
+fn process_of(thread: Pid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok().map(Pid)
 }
 
 /// Field 22 of a stat line. The second field is the program's name in parentheses, which may

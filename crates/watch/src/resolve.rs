@@ -65,7 +65,9 @@ pub(crate) fn resolve(
     match resolve_now(target, request, symbolizer, false) {
         Err(e) if target.held.is_some() && e.is_about_symbols() => {
             target.load_libraries()?;
-            symbolizer.refresh().map_err(|e| Error::symbol("the target's modules", e))?;
+            symbolizer
+                .refresh()
+                .map_err(|e| Error::symbol(Operation::ReadModules(target.pid()), e))?;
             resolve_now(target, request, symbolizer, true)
         }
         other => other,
@@ -132,16 +134,17 @@ fn route(
     name: &str,
     symbolizer: &mut Symbolizer,
 ) -> Result<Route, Error> {
+    let not_found = |e| Error::symbol(Operation::Resolve(name.into()), e);
     let (base, size) = match &place.base {
         Base::Address(address) => (*address, 0),
         Base::Symbol { module, name: symbol } => {
             let query = Query::Symbol { module: module.clone(), name: symbol.clone() };
-            let found = symbolizer.resolve(&query).map_err(|e| Error::symbol(name, e))?;
+            let found = symbolizer.resolve(&query).map_err(not_found)?;
             (found.addr, found.size)
         }
         Base::Link { module, address } => {
             let query = Query::Link { module: module.clone(), addr: address.0 };
-            let found = symbolizer.resolve(&query).map_err(|e| Error::symbol(name, e))?;
+            let found = symbolizer.resolve(&query).map_err(not_found)?;
             (found.addr, 0)
         }
     };
