@@ -6,8 +6,8 @@
 
 use hairspring::model::{Addr, Registers, Span, Value};
 use hairspring::watch::{
-    Accessed, Certainty, Change, Event, Hit, Ready, Source, Still, StopReason, Summary, SystemCall,
-    Verdict, WatchSummary,
+    Accessed, Certainty, Change, Event, Frame, Hit, Ready, Source, Still, StopReason, Summary,
+    SystemCall, Verdict, WatchSummary,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,11 +101,12 @@ struct HitLine {
     function: Option<String>,
     /// Bytes from the function's start.
     offset: u64,
+    /// The source of the innermost frame that is not a compiler's own library.
     file: Option<String>,
     line: Option<u32>,
-    /// Functions inlined at the site, innermost first.
+    /// The functions inlined at the site, innermost first, and the function itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    inlined: Vec<String>,
+    frames: Vec<FrameObject>,
     /// The system call in which the kernel made the access; `?` where its name is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_call: Option<String>,
@@ -125,6 +126,13 @@ struct HitLine {
     /// The registers after the access, with `--regs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     regs: Option<BTreeMap<&'static str, String>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FrameObject {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
 }
 
 /// An integer, or a hexadecimal string where it has more than eight bytes.
@@ -187,13 +195,16 @@ struct SummaryLine {
 struct SummaryWatch {
     watch: usize,
     name: String,
-    /// What the hardware counted: hits + coalesced + `pointer_writes` + early + lost.
+    /// What the hardware counted: hits + coalesced + `pointer_writes` + early + beyond +
+    /// lost.
     counted: u64,
     delivered: u64,
     lost: u64,
     coalesced: u64,
     pointer_writes: u64,
     early: u64,
+    /// After the limit of `--max-hits` was reached.
+    beyond: u64,
     hits: u64,
     writers: Vec<WriterObject>,
 }
@@ -332,9 +343,9 @@ fn hit_line(hit: &Hit, registers: bool) -> HitLine {
         link_address: site.link_address.map(|address| address.to_string()),
         function: site.function.clone(),
         offset: site.offset,
-        file: site.file.clone(),
-        line: site.line,
-        inlined: site.inlined.iter().map(|frame| frame.function.clone()).collect(),
+        file: site.culprit().and_then(|frame| frame.file.clone()),
+        line: site.culprit().and_then(|frame| frame.line),
+        frames: site.frames.iter().map(frame_object).collect(),
         system_call: site.system_call.as_ref().map(|call| match call {
             SystemCall::Named(name) => name.clone(),
             SystemCall::Other | SystemCall::Unnamed => "?".into(),
@@ -399,8 +410,8 @@ fn summary_watch(watch: usize, name: String, figures: &WatchSummary) -> SummaryW
         site: writer.site.address.to_string(),
         function: writer.site.function.clone(),
         offset: writer.site.offset,
-        file: writer.site.file.clone(),
-        line: writer.site.line,
+        file: writer.site.culprit().and_then(|frame| frame.file.clone()),
+        line: writer.site.culprit().and_then(|frame| frame.line),
         access: accessed(writer.access),
         threads: writer.threads,
         thread: writer.thread.to_string(),
@@ -418,6 +429,7 @@ fn summary_watch(watch: usize, name: String, figures: &WatchSummary) -> SummaryW
         coalesced: figures.coalesced,
         pointer_writes: figures.pointer_writes,
         early: figures.early,
+        beyond: figures.beyond,
         hits: figures.hits,
         writers: writers.collect(),
     }
@@ -426,6 +438,10 @@ fn summary_watch(watch: usize, name: String, figures: &WatchSummary) -> SummaryW
 fn line(body: Body) -> String {
     // These types have no map with keys that are not strings, the only thing that can fail.
     serde_json::to_string(&Line { schema: SCHEMA, body }).unwrap_or_default() + "\n"
+}
+
+fn frame_object(frame: &Frame) -> FrameObject {
+    FrameObject { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }
 }
 
 fn accessed(accessed: Accessed) -> String {

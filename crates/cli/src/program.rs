@@ -45,17 +45,12 @@ fn books() -> MutexGuard<'static, ()> {
     BOOKS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn add(account: usize, change: impl Fn(i64) -> i64) {
-    let _changed = LEDGER[account]
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |balance| Some(change(balance)));
-}
-
 fn transfers(day: &Barrier, from: usize, to: usize) {
     day.wait();
     for _ in 0..50 {
         let _books = books();
-        add(from, |balance| balance - 1);
-        add(to, |balance| balance + 1);
+        LEDGER[from].fetch_sub(1, Ordering::Relaxed);
+        LEDGER[to].fetch_add(1, Ordering::Relaxed);
     }
     day.wait();
 }
@@ -71,7 +66,8 @@ fn fees(day: &Barrier) {
 #[inline(never)]
 fn collect_fee() {
     let _books = books();
-    add(VAULT, |vault| vault + 2);
+    let _before =
+        LEDGER[VAULT].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |vault| Some(vault + 2));
 }
 
 fn interest(day: &Barrier) {
@@ -86,6 +82,9 @@ fn pay_interest() {
     let _books = books();
     // The bug: `..=` should be `..`.
     (0..=CUSTOMERS).for_each(|account| {
-        add(account, |balance| balance / 50 * 51);
+        let _before =
+            LEDGER[account].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |balance| {
+                Some(balance / 50 * 51)
+            });
     });
 }

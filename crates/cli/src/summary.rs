@@ -118,6 +118,7 @@ fn counts(watch: &WatchSummary) -> String {
         (watch.coalesced, "more record of the same access"),
         (watch.pointer_writes, "pointer write"),
         (watch.early, "before ready"),
+        (watch.beyond, "after the limit"),
         (watch.lost, "lost"),
     ];
     let named = |(number, noun): &(u64, &str)| match *noun {

@@ -18,18 +18,28 @@ pub(crate) mod style {
     pub(crate) const DIM: Style = Style::new().dimmed();
 }
 
-/// A function and its place in it, or a module and an address, or an address.
+/// A function and its place in it, or a module and an address, or an address. Of inlined functions,
+/// the one that a person looks for comes first.
 pub(crate) fn site(site: &Site) -> String {
-    let mut text = match (&site.function, &site.module, site.link_address) {
-        (Some(function), ..) if site.offset > 0 => format!("{function}+{:#x}", site.offset),
-        (Some(function), ..) => function.clone(),
+    let machine = match (&site.function, &site.module, site.link_address) {
+        (Some(function), ..) if site.offset > 0 => {
+            format!("{}+{:#x}", short(function), site.offset)
+        }
+        (Some(function), ..) => short(function),
         (None, Some(module), Some(address)) => format!("{module}@{address}"),
         (None, Some(module), None) => format!("{module} {}", site.address),
         (None, None, _) => site.address.to_string(),
     };
-    if let Some(place) = source(site.file.as_deref(), site.line) {
-        let _ = write!(text, " ({place})");
-    }
+    let culprit = site.culprit();
+    let place = culprit.and_then(|frame| source(frame.file.as_deref(), frame.line));
+    let inlined = culprit
+        .and_then(|frame| frame.function.as_ref())
+        .filter(|f| site.function.as_ref() != Some(*f));
+    let mut text = match (inlined, place) {
+        (Some(function), Some(place)) => format!("{} ({place}) in {machine}", short(function)),
+        (None, Some(place)) => format!("{machine} ({place})"),
+        (_, None) => machine,
+    };
     if let Some(call) = &site.system_call {
         let _ = write!(text, " in {call}");
     }
@@ -48,11 +58,39 @@ pub(crate) fn site(site: &Site) -> String {
 
 /// The functions inlined at a site, innermost first, or nothing.
 pub(crate) fn inlined(site: &Site) -> Option<String> {
-    let names: Vec<&str> = site.inlined.iter().map(|frame| frame.function.as_str()).collect();
-    (!names.is_empty()).then(|| format!("inlined: {}", names.join(" < ")))
+    let names: Vec<String> =
+        site.frames.iter().filter_map(|frame| frame.function.as_deref().map(short)).collect();
+    (names.len() > 1).then(|| names.join(" < "))
 }
 
-/// `file:line`, with the last two folders of the path.
+/// A long name without what is in its angle brackets.
+fn short(name: &str) -> String {
+    const LONG: usize = 64;
+    if name.len() <= LONG {
+        return name.into();
+    }
+    let mut depth = 0_usize;
+    let mut text = String::new();
+    let mut before = ' ';
+    for character in name.chars() {
+        // `->` and `operator<` are no brackets; the latter only makes the name a little shorter.
+        match character {
+            '<' => {
+                if depth == 0 {
+                    text.push_str("<…>");
+                }
+                depth += 1;
+            }
+            '>' if before != '-' && depth > 0 => depth -= 1,
+            _ if depth == 0 => text.push(character),
+            _ => {}
+        }
+        before = character;
+    }
+    text
+}
+
+/// `file:line`, without the folders.
 fn source(file: Option<&str>, line: Option<u32>) -> Option<String> {
     let name = Path::new(file?).file_name()?.to_string_lossy();
     Some(line.map_or_else(|| name.to_string(), |line| format!("{name}:{line}")))
@@ -101,6 +139,15 @@ mod tests {
         assert_eq!(since(1_500_000_000, 250_000_000), "1.250000");
         assert_eq!(since(1, 2), "0.000000");
         assert_eq!((count(1, "hit"), count(0, "hit")), ("1 hit".into(), "0 hits".into()));
+    }
+
+    #[test]
+    fn long_names_lose_their_parameters() {
+        assert_eq!(short("a::B<C>::d"), "a::B<C>::d");
+        let long = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()";
+        assert_eq!(short(long), "std::thread::_State_impl<…>::_M_run()");
+        let rust = "<alloc::boxed::Box<dyn core::ops::FnOnce<()> -> ()> as core::any::Any>::type_id::inner";
+        assert_eq!(short(rust), "<…>::type_id::inner");
     }
 
     #[test]

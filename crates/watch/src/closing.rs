@@ -83,6 +83,7 @@ impl Session {
                 coalesced: watched.coalesced,
                 pointer_writes,
                 early: watched.early,
+                beyond: watched.beyond,
                 hits: watched.hits,
                 writers: watched.tally.writers(),
             });

@@ -214,7 +214,9 @@ pub struct WatchSummary {
     pub pointer_writes: u64,
     /// The accesses that were made while the watch was being armed; they are not hits.
     pub early: u64,
-    /// The accesses: delivered, less coalesced, less those to pointers, less early ones.
+    /// The accesses that came after the limit of hits was reached.
+    pub beyond: u64,
+    /// The accesses: delivered, less all of those above.
     pub hits: u64,
     /// Who made them, most hits first.
     pub writers: Vec<Writer>,

@@ -52,5 +52,5 @@ pub use event::{
 pub use identity::Still;
 pub use request::{Limits, Report, Request};
 pub use session::{Session, State};
-pub use site::{Certainty, Inlined, Site, SystemCall};
+pub use site::{Certainty, Frame, Site, SystemCall};
 pub use target::Target;

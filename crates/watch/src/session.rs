@@ -61,6 +61,8 @@ pub(crate) struct Watched {
     pub(crate) coalesced: u64,
     /// Hits before the session was ready.
     pub(crate) early: u64,
+    /// Hits after the limit of the session was reached.
+    pub(crate) beyond: u64,
 }
 
 /// A slot of a running session.
@@ -139,6 +141,7 @@ impl Watched {
             hits: 0,
             coalesced: 0,
             early: 0,
+            beyond: 0,
         }
     }
 }
@@ -410,10 +413,11 @@ impl Session {
             watched.early += 1;
             return;
         }
-        watched.hits += 1;
         if self.setting.limits.hits.is_some_and(|limit| self.reported >= limit) {
+            watched.beyond += 1;
             return;
         }
+        watched.hits += 1;
         self.reported += 1;
         let located = self.sites.locate(access, span, watched.access);
         let len = span.map_or(0, Span::len);

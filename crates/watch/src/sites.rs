@@ -4,7 +4,7 @@ use crate::access::{self, Code, Explained, Written};
 use crate::coalesce::{KernelSite, RawAccess};
 use crate::event::Accessed;
 use crate::kernel_symbols::KernelSymbols;
-use crate::site::{Certainty, Inlined, Site, SystemCall};
+use crate::site::{Certainty, Frame, Site, SystemCall};
 use hairspring_model::{Access, Addr, Pid, Span, Value};
 use hairspring_symbols::Symbolizer;
 use hairspring_sys::memory;
@@ -164,13 +164,11 @@ impl Sites {
         let instruction =
             instruction.or_else(|| key.system_call.as_ref().map(|_| "syscall".into()));
         let known = self.symbolizer.site(address);
-        let place = |frame: &hairspring_symbols::Frame| (frame.file.clone(), frame.line);
-        let mut frames = known.frames.iter();
-        let (file, line) = frames.next().map(place).unwrap_or_default();
-        let inlined = frames.rev().map(|frame| {
-            let (file, line) = place(frame);
-            Inlined { function: frame.function.clone().unwrap_or_else(|| "?".into()), file, line }
-        });
+        let frame = |frame: &hairspring_symbols::Frame| Frame {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+        };
         Site {
             address,
             certainty,
@@ -178,10 +176,8 @@ impl Sites {
             module: known.module.as_ref().map(|module| module.name.clone()),
             link_address: known.module.as_ref().and_then(|module| module.link_addr).map(Addr),
             offset: known.offset.unwrap_or(0),
-            inlined: inlined.collect(),
+            frames: known.frames.iter().rev().map(frame).collect(),
             function: known.function,
-            file,
-            line,
             system_call: key.system_call.clone(),
         }
     }
