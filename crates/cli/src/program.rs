@@ -80,11 +80,13 @@ fn interest(day: &Barrier) {
 #[inline(never)]
 fn pay_interest() {
     let _books = books();
-    // The bug: `..=` should be `..`.
-    (0..=CUSTOMERS).for_each(|account| {
+    let mut account = 0;
+    // The bug: `<=` should be `<`.
+    while account <= CUSTOMERS {
         let _before =
             LEDGER[account].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |balance| {
                 Some(balance / 50 * 51)
             });
-    });
+        account += 1;
+    }
 }
