@@ -51,6 +51,9 @@ fn a_buffer_that_is_replaced_is_followed() {
     assert_eq!(hits.len() as u64, done.number("writes"));
     let generations: Vec<_> = hits.iter().map(|hit| hit["generation"].as_u64()).collect();
     assert!(generations.is_sorted(), "{generations:?}");
+    // The first value of a new buffer has no value before it that is known.
+    let firsts = hits.iter().filter(|hit| hit["new"] == 1);
+    assert!(firsts.map(|hit| &hit["old"]).all(Value::is_null), "{hits:?}");
     let coverage = &session.summary()["coverage"];
     assert_eq!(coverage["verdict"], "complete", "{coverage}");
     assert_eq!(coverage["blind_windows"], session.of_kind("rebind").count());

@@ -34,7 +34,6 @@ impl Session {
             }
             self.aim(chain, &step.moves);
             let Some(rebound) = step.rebound else { continue };
-            self.watches[watch].last = None;
             let time_ns = monotonic_ns();
             let blind = Duration::from_nanos(time_ns.saturating_sub(since_ns));
             self.evidence.blind(watch, blind);

@@ -54,6 +54,8 @@ pub(crate) struct Watched {
     pub(crate) span: Option<Span>,
     /// The value that is there, where every write since it was known is known too.
     pub(crate) last: Option<Value>,
+    /// The generation that `last` belongs to.
+    pub(crate) generation: u64,
     /// The value when the session began, until the first hit.
     pub(crate) initial: Option<Initial>,
     pub(crate) tally: Tally,
@@ -136,6 +138,7 @@ impl Watched {
             access: wanted.access,
             span,
             last: None,
+            generation: 0,
             initial: None,
             tally,
             hits: 0,
@@ -422,6 +425,10 @@ impl Session {
         let located = self.sites.locate(access, span, watched.access);
         let len = span.map_or(0, Span::len);
         let whole = |part: Written| part.whole(len);
+        if watched.generation != generation {
+            // The value of other bytes.
+            (watched.generation, watched.last) = (generation, None);
+        }
         if let Some(initial) = watched.initial.take_if(|initial| access.time_ns >= initial.from_ns)
         {
             // A write while it was being read leaves open which of both was read.
