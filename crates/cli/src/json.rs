@@ -96,6 +96,9 @@ struct HitLine {
     why: Option<String>,
     instruction: Option<String>,
     module: Option<String>,
+    /// Where the module's file is not simply the one at the path: deleted, replaced, unreadable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_state: Option<String>,
     /// The site's address in the module's file.
     link_address: Option<String>,
     function: Option<String>,
@@ -340,6 +343,7 @@ fn hit_line(hit: &Hit, registers: bool) -> HitLine {
         why,
         instruction: site.instruction.clone(),
         module: site.module.clone(),
+        file_state: site.file_state.clone(),
         link_address: site.link_address.map(|address| address.to_string()),
         function: site.function.clone(),
         offset: site.offset,

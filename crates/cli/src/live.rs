@@ -174,7 +174,7 @@ impl Table {
 
     /// Up to its first line, and clear to the end of the screen (ECMA-48: CUU, ED).
     fn erase(&self) -> String {
-        if self.height == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.height) }
+        if self.height == 0 { String::new() } else { format!("\r\x1b[{}A\x1b[J", self.height) }
     }
 }
 

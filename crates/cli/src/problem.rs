@@ -29,7 +29,11 @@ impl Problem {
     /// The text, and what to do about it.
     pub(crate) fn told(&self) -> (String, Option<String>) {
         match self {
-            Self::Watch(e) => (e.to_string(), e.remedy().map(Into::into)),
+            Self::Watch(e) => {
+                let layer =
+                    e.layer().map_or_else(String::new, |layer| format!(" (refused by {layer})"));
+                (format!("{e}{layer}"), e.remedy().map(Into::into))
+            }
             Self::Usage(text) => {
                 (text.clone(), Some("`hairspring help watch` has examples".into()))
             }

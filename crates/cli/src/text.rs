@@ -40,6 +40,9 @@ pub(crate) fn site(site: &Site) -> String {
         (None, Some(place)) => format!("{machine} ({place})"),
         (_, None) => machine,
     };
+    if let Some(state) = site.file_state.as_ref().filter(|_| site.function.is_none()) {
+        let _ = write!(text, " [{state}]");
+    }
     if let Some(call) = &site.system_call {
         let _ = write!(text, " in {call}");
     }

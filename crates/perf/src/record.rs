@@ -372,3 +372,6 @@ impl<'a> Chain<'a> {
         self.0.chunks_exact(8).map(word).filter(|ip| *ip < FIRST_MARK).map(Addr)
     }
 }
+
+#[cfg(test)]
+mod tests;

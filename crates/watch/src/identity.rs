@@ -38,6 +38,19 @@ impl Identity {
         let executable = fs::metadata(format!("/proc/{pid}/exe")).ok();
         Ok(Self { pid, start_time, executable: executable.map(|file| (file.dev(), file.ino())) })
     }
+
+    /// What has become of the process, by who has its id now.
+    fn compare(&self, now: &Self) -> Still {
+        // Another start time is another process; an exiting one has no executable any more.
+        let exiting = now.executable.is_none() && self.executable.is_some();
+        if now.start_time != self.start_time || exiting {
+            Still::Gone
+        } else if now.executable == self.executable {
+            Still::Same
+        } else {
+            Still::AnotherProgram
+        }
+    }
 }
 
 impl Pinned {
@@ -67,16 +80,7 @@ impl Pinned {
 
     /// Whether the process still runs the program that it ran when it was pinned.
     pub(crate) fn still(&self) -> Still {
-        match Identity::read(self.identity.pid) {
-            Ok(now) if now.start_time != self.identity.start_time => Still::Gone,
-            // An exiting process has no executable any more.
-            Ok(now) if now.executable.is_none() && self.identity.executable.is_some() => {
-                Still::Gone
-            }
-            Ok(now) if now != self.identity => Still::AnotherProgram,
-            Ok(_) => Still::Same,
-            Err(_) => Still::Gone,
-        }
+        Identity::read(self.identity.pid).map_or(Still::Gone, |now| self.identity.compare(&now))
     }
 }
 
@@ -125,6 +129,22 @@ mod tests {
         }
         assert_eq!(start_time("12 (cat"), None);
         assert_eq!(start_time("12 (cat) S 1"), None);
+    }
+
+    #[test]
+    fn a_reused_id_is_not_the_same_process() {
+        let identity = |start_time, executable| Identity { pid: Pid(7), start_time, executable };
+        let then = identity(100, Some((1, 2)));
+        for (now, still) in [
+            (identity(100, Some((1, 2))), Still::Same),
+            (identity(101, Some((1, 2))), Still::Gone),
+            (identity(100, Some((1, 3))), Still::AnotherProgram),
+            (identity(100, None), Still::Gone),
+        ] {
+            assert_eq!(then.compare(&now), still, "{now:?}");
+        }
+        // Where we may not look at all, the start time decides alone.
+        assert_eq!(identity(100, None).compare(&identity(100, None)), Still::Same);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct Site {
     pub instruction: Option<String>,
     /// The module that it is in.
     pub module: Option<String>,
+    /// What is to be known of the module's file, where it is not simply the file at the path: it was
+    /// deleted or replaced, or could not be read.
+    pub file_state: Option<String>,
     /// Its address in the module's file.
     pub link_address: Option<Addr>,
     /// The function, demangled.
@@ -104,6 +107,7 @@ mod tests {
             certainty: Certainty::Exact,
             instruction: None,
             module: None,
+            file_state: None,
             link_address: None,
             function: None,
             offset: 0,

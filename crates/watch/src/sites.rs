@@ -6,7 +6,7 @@ use crate::event::Accessed;
 use crate::kernel_symbols::KernelSymbols;
 use crate::site::{Certainty, Frame, Site, SystemCall};
 use hairspring_model::{Access, Addr, Pid, Span, Value};
-use hairspring_symbols::Symbolizer;
+use hairspring_symbols::{FileState, Symbolizer};
 use hairspring_sys::memory;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -174,6 +174,10 @@ impl Sites {
             certainty,
             instruction,
             module: known.module.as_ref().map(|module| module.name.clone()),
+            file_state: known.module.as_ref().and_then(|module| match module.state {
+                FileState::Mapped | FileState::Kernel => None,
+                state => Some(state.to_string()),
+            }),
             link_address: known.module.as_ref().and_then(|module| module.link_addr).map(Addr),
             offset: known.offset.unwrap_or(0),
             frames: known.frames.iter().rev().map(frame).collect(),
