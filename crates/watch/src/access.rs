@@ -15,8 +15,9 @@
 //!   written, says where the call is.
 //! - Behind a return or an indirect jump it says nothing about where that was.
 //!
-//! Whether an instruction can have made the access is checked with the registers: its operand must
-//! overlap the watched bytes. What depends on the code alone is worked out once for each ip
+//! Whether an instruction can have made the access is checked: the processor goes on behind it, its
+//! operand overlaps the watched bytes, and it writes, where only writes are watched. What depends
+//! on the code alone is worked out once for each ip
 //! ([`Code`]), the rest for each hit ([`Code::explain`]).
 
 mod operand;
@@ -32,7 +33,9 @@ use iced_x86::{
 use operand::{Operand, Overlap};
 
 /// The longest instruction of x86, in bytes.
-pub(crate) const LONGEST: u64 = 15;
+pub(crate) const LONGEST: u64 = LONGEST_LEN as u64;
+
+const LONGEST_LEN: usize = 15;
 
 /// What the code around an instruction pointer is.
 #[derive(Clone, Debug)]
@@ -78,15 +81,13 @@ pub(crate) struct Explained {
 impl Code {
     /// Looks at code that begins with an instruction at `start` and reaches beyond `ip`.
     pub(crate) fn new(start: Addr, bytes: &[u8], ip: Addr) -> Self {
-        let mut decoder = Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        let mut before = None;
-        while decoder.can_decode() && decoder.ip() < ip.0 {
-            decoder.decode_out(&mut instruction);
-            before = (decoder.ip() == ip.0 && !instruction.is_invalid()).then_some(instruction);
-        }
-        let known = decoder.ip() == ip.0;
-        let repeated = (known && decoder.can_decode()).then(|| decoder.decode());
+        let length = ip.0.checked_sub(start.0).and_then(|length| usize::try_from(length).ok());
+        let ends = length.filter(|length| *length <= bytes.len());
+        let before = ends.and_then(|end| ending_at(start, bytes, end));
+        let known = ip == start || before.is_some();
+        let before = before.filter(|instruction| goes_on_at(instruction, ip));
+        let at = ends.map_or(&[][..], |end| &bytes[end..]);
+        let repeated = (known && !at.is_empty()).then(|| instruction_at(at, ip.0));
         let repeated = repeated.filter(|i| i.is_string_instruction() && repeats(i));
         let candidate =
             |instruction| Candidate { operands: Operand::all(&instruction), instruction };
@@ -107,15 +108,15 @@ impl Code {
         watched: Access,
         top: Option<Addr>,
     ) -> Explained {
-        let fits = |candidate: &&Candidate| candidate.overlap(registers, span) != Overlap::No;
+        let overlap = |candidate: &Candidate| candidate.overlap(registers, span, watched);
+        let fits = |candidate: &&Candidate| overlap(candidate) != Overlap::No;
         let before = self.before.as_ref().filter(fits);
-        let repeated =
-            self.repeated.as_ref().filter(|r| r.overlap(registers, span) == Overlap::Yes);
+        let repeated = self.repeated.as_ref().filter(|repeated| overlap(repeated) == Overlap::Yes);
         match (before, repeated) {
             (Some(one), None) | (None, Some(one)) => one.explain(registers, span, watched),
             (Some(before), Some(repeated)) => {
                 // The operand that is certain wins over the one that can't be checked.
-                if before.overlap(registers, span) == Overlap::Yes {
+                if overlap(before) == Overlap::Yes {
                     let place = Place::Either(before.at(), repeated.at());
                     Explained { place, ..before.explain(registers, span, watched) }
                 } else {
@@ -203,14 +204,28 @@ impl Candidate {
         Addr(self.instruction.ip())
     }
 
-    /// Whether an operand overlaps the bytes.
-    fn overlap(&self, registers: Option<&Registers>, span: Option<Span>) -> Overlap {
-        let (Some(registers), Some(span)) = (registers, span) else {
-            return if self.operands.is_empty() { Overlap::No } else { Overlap::Unverifiable };
-        };
-        let all =
-            self.operands.iter().map(|operand| operand.overlap(&self.instruction, registers, span));
-        all.max().unwrap_or(Overlap::No)
+    /// Whether an operand that is accessed as is watched overlaps the bytes.
+    fn overlap(
+        &self,
+        registers: Option<&Registers>,
+        span: Option<Span>,
+        watched: Access,
+    ) -> Overlap {
+        let seen = |operand: &&Operand| watched == Access::ReadWrite || operand.writes();
+        let overlap = |operand| self.overlap_of(operand, registers, span);
+        self.operands.iter().filter(seen).map(overlap).max().unwrap_or(Overlap::No)
+    }
+
+    fn overlap_of(
+        &self,
+        operand: &Operand,
+        registers: Option<&Registers>,
+        span: Option<Span>,
+    ) -> Overlap {
+        match (registers, span) {
+            (Some(registers), Some(span)) => operand.overlap(&self.instruction, registers, span),
+            _ => Overlap::Unverifiable,
+        }
     }
 
     fn explain(
@@ -222,15 +237,15 @@ impl Candidate {
         let place = Place::At(self.at());
         let (mut reads, mut writes) = (false, false);
         let mut explained = Explained { place, accessed: Accessed::Unknown, old: None, new: None };
+        // Operands that are less certain than the best did not make it.
+        let best = self.overlap(registers, span, watched);
         for operand in &self.operands {
-            if let (Some(registers), Some(span)) = (registers, span) {
-                if operand.overlap(&self.instruction, registers, span) == Overlap::No {
-                    continue;
-                }
-                if operand.writes() {
-                    let (old, new) = written::decode(&self.instruction, operand, registers, span);
-                    (explained.old, explained.new) = (old, new);
-                }
+            if self.overlap_of(operand, registers, span) != best {
+                continue;
+            }
+            if let (Some(registers), Some(span), true) = (registers, span, operand.writes()) {
+                let (old, new) = written::decode(&self.instruction, operand, registers, span);
+                (explained.old, explained.new) = (old, new);
             }
             reads |= operand.reads();
             writes |= operand.writes();
@@ -243,6 +258,51 @@ impl Candidate {
             (false, false) => Accessed::Unknown,
         };
         explained
+    }
+}
+
+/// The instruction that ends `end` bytes behind `start`, where the first one is. Behind bytes that
+/// are no instruction (data, or one that is newer than the decoder) the next can begin anywhere: all
+/// ways on are gone, which soon meet, and `None` is the answer where they don't.
+fn ending_at(start: Addr, bytes: &[u8], end: usize) -> Option<Instruction> {
+    let mut begins = vec![false; end];
+    *begins.first_mut()? = true;
+    let mut found = None;
+    for at in 0..end {
+        if !begins[at] {
+            continue;
+        }
+        let instruction = instruction_at(&bytes[at..], start.0.wrapping_add(at as u64));
+        if instruction.is_invalid() {
+            if end - at <= LONGEST_LEN {
+                return None;
+            }
+            begins[at + 1..=at + LONGEST_LEN].fill(true);
+            continue;
+        }
+        match at + instruction.len() {
+            next if next == end && found.is_some() => return None,
+            next if next == end => found = Some(instruction),
+            next => begins.get_mut(next).into_iter().for_each(|begins| *begins = true),
+        }
+    }
+    found
+}
+
+fn instruction_at(bytes: &[u8], ip: u64) -> Instruction {
+    Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
+}
+
+/// Whether the processor can be at `ip` because it has executed the instruction that ends there. A
+/// function that ends with a call which does not return has another function behind it, and after
+/// a return what is behind a call is reached from elsewhere.
+fn goes_on_at(instruction: &Instruction, ip: Addr) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Return | FlowControl::IndirectCall => false,
+        // `call $+5` puts its own address on the stack.
+        FlowControl::Call => instruction.near_branch_target() == ip.0,
+        // The first case of a jump table is often right behind its jump.
+        _ => true,
     }
 }
 

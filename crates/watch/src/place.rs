@@ -169,6 +169,13 @@ fn sized(text: &str, part: &str, most: u64) -> Result<(Place, Option<u64>), Plac
         };
         return Err(PlaceError::new(text, at, why));
     }
+    // No name has a single colon, so that one would only be a name that is not found.
+    if let Some((place, part)) = split_colon(rest)
+        && (matches!(part, "w" | "rw" | "r") || number(part).is_some())
+    {
+        let why = "the length comes once, and the access behind it: PLACE:LEN:rw";
+        return Err(PlaceError::new(text, place.len() + 1, why));
+    }
     Ok((place(text, rest)?, Some(len)))
 }
 
@@ -386,6 +393,8 @@ mod tests {
         refuse("x:33", 2, "1 to 32");
         refuse("x:q", 2, "expected a length");
         refuse("x:", 2, "expected a length");
+        refuse("x:rw:8", 2, "the access behind it");
+        refuse("a::x:4:8", 5, "the length comes once");
         refuse("[x", 0, "not closed");
         refuse("[x]y", 3, "expected an offset");
         refuse("[[[[x]]]]", 3, "at most three");

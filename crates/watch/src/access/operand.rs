@@ -1,7 +1,9 @@
 //! A memory operand, and where it was, from the registers after the instruction.
 
 use hairspring_model::{Addr, Registers, Span};
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory};
+use iced_x86::{
+    CodeSize, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedMemory,
+};
 
 /// The direction flag (Intel SDM volume 1, section 3.4.3).
 const DIRECTION: u64 = 1 << 10;
@@ -18,6 +20,8 @@ pub(crate) struct Operand {
     /// What the instruction adds to the base register, at each iteration: the stack pointer by
     /// pushes and pops, the string registers upwards.
     moves: i64,
+    /// The register that numbers a bit, from the operand on.
+    bit: Option<Register>,
 }
 
 /// Whether an operand overlaps the watched bytes.
@@ -48,9 +52,10 @@ impl Operand {
             }
             let size = size(instruction, memory);
             let moves = moves(instruction, memory, size);
+            let bit = bit_number(instruction);
             let base = moves.is_none() && writes(memory.base());
             let overwritten = base || writes(memory.index());
-            Some(Self { memory: *memory, size, overwritten, moves: moves.unwrap_or(0) })
+            Some(Self { memory: *memory, size, overwritten, moves: moves.unwrap_or(0), bit })
         };
         info.used_memory().iter().filter_map(operand).collect()
     }
@@ -101,18 +106,30 @@ impl Operand {
         } else {
             self.moves
         };
-        self.memory
-            .virtual_address(0, |register, _, _| {
-                let value = if is_segment(register) { Some(0) } else { value(register, after) };
-                // Before the instruction.
-                if register == self.memory.base() {
-                    value.map(|value| value.wrapping_sub(moves as u64))
-                } else {
-                    value
-                }
-            })
-            .map(Addr)
+        let address = self.memory.virtual_address(0, |register, _, _| {
+            let value = if is_segment(register) { Some(0) } else { value(register, after) };
+            // Before the instruction.
+            if register == self.memory.base() {
+                value.map(|value| value.wrapping_sub(moves as u64))
+            } else {
+                value
+            }
+        })?;
+        let Some(bit) = self.bit else { return Some(Addr(address)) };
+        if self.memory.address_size() != CodeSize::Code64 {
+            return None;
+        }
+        let distance = element(bit, after)?.checked_mul(i64::try_from(self.size).ok()?)?;
+        Some(Addr(address.wrapping_add_signed(distance)))
     }
+}
+
+/// The signed number of so many bytes, 1 to 8, at the low end of a word.
+pub(crate) fn extended(word: u64, bytes: usize) -> Option<i64> {
+    let unused =
+        u32::try_from(bytes.checked_mul(8)?).ok().and_then(|bits| 64_u32.checked_sub(bits));
+    let unused = unused.filter(|unused| *unused < 64)?;
+    Some(((word << unused) as i64) >> unused)
 }
 
 /// The value of a general register, or of a part of one.
@@ -148,17 +165,31 @@ fn is_segment(register: Register) -> bool {
     matches!(register, Register::CS | Register::DS | Register::ES | Register::SS)
 }
 
-/// How many bytes it has. Bit strings reach beyond their operand: `bts [mem], reg` addresses by the
-/// register, so that the address is not that of the operand; they are treated as of unknown size.
+/// How many bytes it has: of a repeated string instruction, those of one iteration; of a bit string,
+/// those of the element that has the bit.
 fn size(instruction: &Instruction, memory: &UsedMemory) -> u64 {
-    let bit_string = matches!(
-        instruction.mnemonic(),
-        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
-    ) && instruction.op1_register() != Register::None;
-    // Of a repeated string instruction, the size of one iteration.
+    if let Some(bit) = bit_number(instruction) {
+        return bit.size() as u64;
+    }
     let string = instruction.is_string_instruction();
     let size = if string { instruction.memory_size() } else { memory.memory_size() };
-    if bit_string { 0 } else { size.size() as u64 }
+    size.size() as u64
+}
+
+/// The register that says which bit of a string in memory is meant, which reaches beyond the operand
+/// both ways (Intel SDM volume 2, BT).
+fn bit_number(instruction: &Instruction) -> Option<Register> {
+    let bits = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
+    );
+    (bits && instruction.op1_register() != Register::None).then(|| instruction.op1_register())
+}
+
+/// How many elements of the register's size the bit that it numbers is away.
+fn element(bit: Register, after: &Registers) -> Option<i64> {
+    let bits = i64::try_from(8 * bit.size()).ok()?;
+    Some(extended(value(bit, after)?, bit.size())?.div_euclid(bits))
 }
 
 /// What the instruction has added to the operand's base register when it is done with one
@@ -170,9 +201,9 @@ fn moves(instruction: &Instruction, memory: &UsedMemory, size: u64) -> Option<i6
     {
         return i64::try_from(size).ok();
     }
-    // `pop rsp` and `leave` set the stack pointer to something else.
-    let pop_rsp =
-        instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP;
+    // `pop rsp` and `leave` set the stack pointer to something else; `pop sp` a part of it.
+    let pop_rsp = instruction.mnemonic() == Mnemonic::Pop
+        && instruction.op0_register().full_register() == Register::RSP;
     let relative = !matches!(instruction.mnemonic(), Mnemonic::Leave | Mnemonic::Enter) && !pop_rsp;
     if base == Register::RSP && instruction.is_stack_instruction() && relative {
         return Some(instruction.stack_pointer_increment().into());

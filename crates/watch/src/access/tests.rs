@@ -9,9 +9,11 @@ const START: u64 = 0x40_1000;
 /// The watched field.
 const FIELD: u64 = 0x60_0000;
 
+type Assemble = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+
 struct Row {
     name: &'static str,
-    assemble: fn(&mut CodeAssembler) -> Result<(), IcedError>,
+    assemble: Assemble,
     after: Registers,
     accessed: Accessed,
     old: Option<u64>,
@@ -158,6 +160,24 @@ fn stores() {
         row!("inc", |a| a.inc(qword_ptr(rbx)), [rbx = FIELD], ReadWrite, None, None),
         row!("add", |a| a.add(dword_ptr(rbx), 5), [rbx = FIELD], ReadWrite, None, None),
         row!("bts", |a| a.bts(qword_ptr(rbx), 3), [rbx = FIELD], ReadWrite, None, None),
+        row!(
+            "bts below",
+            |a| a.bts(qword_ptr(rbx), rcx),
+            [rbx = FIELD + 0x20, rcx = -256_i64 as u64],
+            ReadWrite,
+            None,
+            None
+        ),
+        row!("and 0", |a| a.and(qword_ptr(rbx), 0), [rbx = FIELD], ReadWrite, None, Some(0)),
+        row!("and 1", |a| a.and(qword_ptr(rbx), 1), [rbx = FIELD], ReadWrite, None, None),
+        row!(
+            "or -1",
+            |a| a.or(dword_ptr(rbx), -1),
+            [rbx = FIELD],
+            ReadWrite,
+            None,
+            Some(0xffff_ffff)
+        ),
     ]);
 }
 
@@ -194,6 +214,22 @@ fn exchanges() {
             [rbx = FIELD, rax = 4, rcx = 9],
             ReadWrite,
             Some(4),
+            Some(4)
+        ),
+        row!(
+            "cmpxchg8b",
+            |a| a.lock().cmpxchg8b(qword_ptr(rsi)),
+            [rsi = FIELD, rax = 1, rdx = 2, rbx = 3, rcx = 4, rflags = 0x40],
+            ReadWrite,
+            Some(0x2_0000_0001),
+            Some(0x4_0000_0003)
+        ),
+        row!(
+            "upper half of cmpxchg16b",
+            |a| a.lock().cmpxchg16b(xmmword_ptr(rsi)),
+            [rsi = FIELD - 8, rax = 1, rdx = 2, rbx = 3, rcx = 4, rflags = 0x40],
+            ReadWrite,
+            Some(2),
             Some(4)
         ),
     ]);
@@ -278,6 +314,148 @@ fn what_cannot_have_done_it_has_not() {
     assert_eq!(explained.accessed, Accessed::Unknown);
 }
 
+/// What code does at an ip so many bytes into it, with 0x402005 at the top of the stack.
+fn at(bytes: &[u8], ip: u64, after: Registers, watch: Span, watched: Access) -> Explained {
+    let code = Code::new(Addr(START), bytes, Addr(START + ip));
+    code.explain(Some(&after), Some(watch), watched, Some(Addr(0x40_2005)))
+}
+
+#[test]
+fn what_does_not_go_on_behind_it_has_not_done_it() {
+    let called = Place::CallReturningTo(Addr(0x40_2005));
+    let unknown = Place::Unknown("a return to here");
+    let (write, both) = (Access::Write, Access::ReadWrite);
+    for (name, bytes, top, watch, watched, place, accessed) in [
+        (
+            "a call that does not return ends the function before the one that was called",
+            &[0xe8, 0, 1, 0, 0][..],
+            FIELD,
+            span(FIELD, 8),
+            write,
+            called,
+            Accessed::Write,
+        ),
+        ("so does a return", &[0xc3], FIELD, span(FIELD - 8, 16), write, called, Accessed::Write),
+        (
+            "a return goes behind a call",
+            &[0xe8, 0, 1, 0, 0],
+            FIELD + 8,
+            span(FIELD, 8),
+            both,
+            unknown,
+            Accessed::Read,
+        ),
+        (
+            "a call to the next instruction is itself",
+            &[0xe8, 0, 0, 0, 0],
+            FIELD,
+            span(FIELD, 8),
+            write,
+            Place::At(Addr(START)),
+            Accessed::Write,
+        ),
+        (
+            "a read is not seen by a watch for writes",
+            &[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0],
+            FIELD,
+            span(FIELD, 8),
+            write,
+            called,
+            Accessed::Write,
+        ),
+    ] {
+        let explained = at(bytes, bytes.len() as u64, regs!([rsp = top]), watch, watched);
+        assert_eq!((explained.place, explained.accessed), (place, accessed), "{name}");
+    }
+}
+
+#[test]
+fn operands_that_are_certain_say_what_was_done() {
+    // push qword [fs:0]
+    let bytes = [0x64, 0xff, 0x34, 0x25, 0, 0, 0, 0];
+    let explained = at(&bytes, 8, regs!([rsp = FIELD]), span(FIELD, 8), Access::ReadWrite);
+    assert_eq!(explained.accessed, Accessed::Write);
+}
+
+#[test]
+fn behind_bytes_that_are_no_instruction() {
+    let watch =
+        |bytes: &[u8], ip| at(bytes, ip, regs!([rbx = FIELD]), span(FIELD, 8), Access::Write).place;
+    // 06 is none; then `mov [rbx], rax`, or its tail `mov [rbx], eax`.
+    let close = [0x06, 0x48, 0x89, 0x03, 0x90];
+    assert_eq!(watch(&close, 4), Place::Unknown("the code before it can't be decoded"));
+    // All ways on from it have met long before.
+    let mut far = vec![0x90; 40];
+    far[0] = 0x06;
+    far.extend([0x48, 0x89, 0x03, 0x90]);
+    assert_eq!(watch(&far, 43), Place::At(Addr(START + 40)));
+}
+
+/// The recorded accesses are found, with the values that were in memory.
+#[test]
+fn recorded() {
+    const CODE: u64 = 0x4_0100_0000;
+    const WATCH: u64 = 0x6_0000_8000;
+    let hex = |text: &str| u64::from_str_radix(text, 16).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let mut values = 0;
+    for line in include_str!("recorded.txt").lines().filter(|line| !line.starts_with('#')) {
+        let (facts, _) = line.split_once(" ; ").expect(line);
+        let facts: Vec<&str> = facts.split(' ').collect();
+        let mut bytes: Vec<u8> = (0..facts[0].len() / 2)
+            .map(|at| hex(&facts[0][2 * at..2 * at + 2]).to_le_bytes()[0])
+            .collect();
+        let ip = if facts[2] == "at" { CODE } else { CODE + bytes.len() as u64 };
+        bytes.extend([0x90; 16]);
+        let mut after = Registers { rip: ip, ..Registers::default() };
+        let (mut old, mut new) = (0, 0);
+        for fact in &facts[3..] {
+            let (name, value) = fact.split_once('=').expect(line);
+            let place = match name {
+                "old" => &mut old,
+                "new" => &mut new,
+                "rflags" => &mut after.rflags,
+                "rax" => &mut after.rax,
+                "rbx" => &mut after.rbx,
+                "rcx" => &mut after.rcx,
+                "rdx" => &mut after.rdx,
+                "rsi" => &mut after.rsi,
+                "rdi" => &mut after.rdi,
+                "rbp" => &mut after.rbp,
+                "rsp" => &mut after.rsp,
+                "r8" => &mut after.r8,
+                "r9" => &mut after.r9,
+                "r10" => &mut after.r10,
+                "r11" => &mut after.r11,
+                "r12" => &mut after.r12,
+                "r13" => &mut after.r13,
+                "r14" => &mut after.r14,
+                "r15" => &mut after.r15,
+                other => panic!("{other} in {line}"),
+            };
+            *place = hex(value);
+        }
+        let code = Code::new(Addr(CODE), &bytes, Addr(ip));
+        let wrote = facts[1] == "w";
+        for watched in [Access::Write, Access::ReadWrite] {
+            if watched == Access::Write && !wrote {
+                continue;
+            }
+            let explained = code.explain(Some(&after), Some(span(WATCH, 8)), watched, None);
+            assert_eq!(explained.place, Place::At(Addr(CODE)), "{line}");
+            let wrong = if wrote { Accessed::Read } else { Accessed::Write };
+            assert_ne!(explained.accessed, wrong, "{line}");
+            assert_ne!(explained.accessed, Accessed::Unknown, "{line}");
+            for (what, part, truth) in [("old", explained.old, old), ("new", explained.new, new)] {
+                let Some(part) = part else { continue };
+                let end = part.offset + part.bytes().len();
+                assert_eq!(part.bytes(), &truth.to_le_bytes()[part.offset..end], "{what}: {line}");
+                values += 1;
+            }
+        }
+    }
+    assert!(values > 100, "{values}");
+}
+
 #[test]
 fn calls_and_returns() {
     let after = regs!([rsp = FIELD]);
@@ -323,7 +501,56 @@ fn without_registers_the_code_speaks_alone() {
     assert_eq!(code.text(Addr(at)).as_deref(), Some("mov [rbx], rcx"));
 }
 
+/// Instructions of all lengths, with memory operands and without.
+const MANY: &[Assemble] = &[
+    |a| a.mov(qword_ptr(rbx), rcx),
+    |a| a.mov(dword_ptr(rbx + 0x1234), 0x7fff_fff0),
+    |a| a.mov(qword_ptr(rbx).fs(), -5),
+    |a| a.lock().xadd(byte_ptr(rbx + rsi * 4), dl),
+    |a| a.movups(xmmword_ptr(rbx - 8), xmm3),
+    |a| a.vmovdqu(ymmword_ptr(rbx), ymm9),
+    |a| a.push(rax),
+    |a| a.push(0x1234),
+    |a| a.stosd(),
+    |a| a.inc(word_ptr(rbx)),
+    |a| a.lea(rax, qword_ptr(rbx + 8)),
+    |a| a.mov(r8, 0x1122_3344_5566_7788_u64),
+    |a| a.add(rax, rcx),
+    |a| a.nop(),
+    |a| a.cmp(al, 5),
+    |a| a.nop_1(dword_ptr(rax + rax * 1 + 0x100)),
+];
+
 proptest! {
+    /// From the start of a function the instruction that ends at the ip is found, if it can have
+    /// made the access, and never another.
+    #[test]
+    fn forward_decoding_keeps_in_step(
+        picks in prop::collection::vec(0..MANY.len(), 1..40),
+        stop in any::<prop::sample::Index>(),
+        behind in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let stop = stop.index(picks.len());
+        let mut bytes = Vec::new();
+        let mut begin = 0;
+        for pick in &picks[..=stop] {
+            begin = bytes.len() as u64;
+            let mut assembler = CodeAssembler::new(64).expect("64 bits exist");
+            MANY[*pick](&mut assembler).expect("assembles");
+            bytes.extend(assembler.assemble(START + begin).expect("encodes"));
+        }
+        let ip = bytes.len() as u64;
+        bytes.extend(behind);
+        // Without registers every instruction that writes memory can have been it.
+        let code = Code::new(Addr(START), &bytes, Addr(START + ip));
+        let place = code.explain(None, None, Access::Write, None).place;
+        if picks[stop] < 10 {
+            prop_assert_eq!(place, Place::At(Addr(START + begin)));
+        } else {
+            prop_assert!(matches!(place, Place::Unknown(_)), "{:?}", place);
+        }
+    }
+
     /// Whatever the code and the registers: an answer, and it is about the instruction at hand.
     #[test]
     fn nothing_is_too_odd(

@@ -1,6 +1,6 @@
 //! What an instruction wrote, where the registers afterwards say it exactly.
 
-use super::operand::{Operand, value};
+use super::operand::{Operand, extended, value};
 use hairspring_model::{Registers, Span};
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
 
@@ -11,33 +11,35 @@ const ZERO: u64 = 1 << 6;
 const SIGN: u64 = 1 << 7;
 const OVERFLOW: u64 = 1 << 11;
 
-/// The bytes of a watch that an instruction has touched: up to eight, since more don't fit into a
-/// general register.
+/// The bytes of a watch that an instruction has touched: up to sixteen, since more don't fit into two
+/// general registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Where in the watch they begin.
     pub(crate) offset: usize,
-    bytes: [u8; 8],
+    bytes: [u8; Self::MOST_BYTES],
     len: usize,
 }
 
 impl Written {
+    const MOST_BYTES: usize = 16;
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
     /// The part of a word that was pushed at `at`.
     pub(crate) fn word(at: u64, value: u64, watch: Span) -> Option<Self> {
-        Self::new(at, 8, value, watch)
+        Self::new(at, 8, value.into(), watch)
     }
 
     /// The part of an operand's value that lies in the watch.
-    fn new(at: u64, size: u64, value: u64, watch: Span) -> Option<Self> {
-        let operand = Span::new(hairspring_model::Addr(at), size.min(8))?;
+    fn new(at: u64, size: u64, value: u128, watch: Span) -> Option<Self> {
+        let operand = Span::new(hairspring_model::Addr(at), size)?;
         let (first, last) = (operand.start().max(watch.start()), operand.last().min(watch.last()));
         let len = usize::try_from(last.0.checked_sub(first.0)? + 1).ok()?;
         let skip = usize::try_from(first.0 - at).ok()?;
-        let mut bytes = [0; 8];
+        let mut bytes = [0; Self::MOST_BYTES];
         bytes.get_mut(..len)?.copy_from_slice(value.to_le_bytes().get(skip..skip + len)?);
         let offset = usize::try_from(first.0 - watch.start().0).ok()?;
         Some(Self { offset, bytes, len })
@@ -53,11 +55,15 @@ pub(crate) fn decode(
 ) -> (Option<Written>, Option<Written>) {
     let Some(at) = operand.address(instruction, after) else { return (None, None) };
     let size = operand.size();
-    if !(1..=8).contains(&size) {
-        return (None, None);
-    }
-    let (old, new) = values(instruction, size, after);
-    let part = |value: Option<u64>| value.and_then(|value| Written::new(at.0, size, value, watch));
+    let (old, new) = match size {
+        1..=8 => {
+            let (old, new) = values(instruction, size, after);
+            (old.map(u128::from), new.map(u128::from))
+        }
+        16 => pairs(instruction, 64, after),
+        _ => (None, None),
+    };
+    let part = |value: Option<u128>| value.and_then(|value| Written::new(at.0, size, value, watch));
     (part(old), part(new))
 }
 
@@ -65,7 +71,10 @@ pub(crate) fn decode(
 fn values(instruction: &Instruction, size: u64, after: &Registers) -> (Option<u64>, Option<u64>) {
     let source = || source(instruction, 1, after);
     match instruction.mnemonic() {
-        Mnemonic::Mov | Mnemonic::Movnti => (None, source()),
+        Mnemonic::Mov | Mnemonic::Movnti | Mnemonic::Movdiri => (None, source()),
+        // Compilers clear and fill memory so when they optimise for size.
+        Mnemonic::And if constant(instruction) == Some(0) => (None, Some(0)),
+        Mnemonic::Or if constant(instruction) == Some(u64::MAX) => (None, Some(u64::MAX)),
         Mnemonic::Movbe => (None, source().map(|value| value.swap_bytes() >> (64 - 8 * size))),
         Mnemonic::Push => (None, pushed(instruction, after)),
         Mnemonic::Stosb | Mnemonic::Stosw | Mnemonic::Stosd | Mnemonic::Stosq => {
@@ -82,11 +91,35 @@ fn values(instruction: &Instruction, size: u64, after: &Registers) -> (Option<u6
         // processor writes that back (Intel SDM volume 2, CMPXCHG).
         Mnemonic::Cmpxchg if after.rflags & ZERO != 0 => (Some(after.rax), source()),
         Mnemonic::Cmpxchg => (Some(after.rax), Some(after.rax)),
+        Mnemonic::Cmpxchg8b => {
+            let (old, new) = pairs(instruction, 32, after);
+            let word = |pair: u128| u64::try_from(pair).ok();
+            (old.and_then(word), new.and_then(word))
+        }
         _ if instruction.condition_code() != ConditionCode::None && size == 1 => {
             (None, Some(holds(instruction.condition_code(), after.rflags).into()))
         }
         _ => (None, None),
     }
+}
+
+/// Before and after an exchange of pairs of registers with so many bits each (Intel SDM volume 2,
+/// CMPXCHG8B/CMPXCHG16B).
+fn pairs(instruction: &Instruction, bits: u32, after: &Registers) -> (Option<u128>, Option<u128>) {
+    if !matches!(instruction.mnemonic(), Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b) {
+        return (None, None);
+    }
+    let low = |register: u64| u128::from(register) & ((1 << bits) - 1);
+    let old = low(after.rdx) << bits | low(after.rax);
+    let equal = after.rflags & ZERO != 0;
+    (Some(old), Some(if equal { low(after.rcx) << bits | low(after.rbx) } else { old }))
+}
+
+/// An immediate second operand, with its sign.
+fn constant(instruction: &Instruction) -> Option<u64> {
+    let register = instruction.try_op_kind(1).ok()? == OpKind::Register;
+    let value = instruction.try_immediate(1).ok().filter(|_| !register)?;
+    extended(value, instruction.memory_size().size()).map(|value| value as u64)
 }
 
 /// A register or immediate operand.
@@ -102,7 +135,7 @@ fn source(instruction: &Instruction, number: usize, after: &Registers) -> Option
 fn pushed(instruction: &Instruction, after: &Registers) -> Option<u64> {
     let value = source(instruction, 0, after)?;
     if instruction.op0_kind() == OpKind::Register
-        && instruction.op0_register() == iced_x86::Register::RSP
+        && instruction.op0_register().full_register() == iced_x86::Register::RSP
     {
         let moved = i64::from(instruction.stack_pointer_increment());
         return Some(value.wrapping_sub(moved as u64));
