@@ -116,6 +116,29 @@ fn a_store_over_four_slots_is_one_hit() {
     assert_eq!((&watch["counted"], &watch["coalesced"]), (&Value::from(12), &Value::from(9)));
 }
 
+/// A store over two watches is a hit of each, and each one's account is its own.
+#[test]
+fn a_store_over_two_watches_is_one_hit_of_each() {
+    let mut guest = Guest::start("forms", &["--form=movups", "--times=3"]);
+    let field = guest.address("field");
+    let (low, high) = (format!("{field:#x}:8"), format!("{:#x}:8", field + 8));
+    let mut watching = Hairspring::watch(guest.pid(), &[&low, &high]);
+    watching.await_ready();
+    guest.run();
+    watching.interrupt();
+    let session = watching.finish();
+    for watch in 0..2 {
+        let mine: Vec<_> = session.of_kind("hit").filter(|hit| hit["watch"] == watch).collect();
+        assert_eq!(mine.len(), 3);
+        assert!(mine.iter().all(|hit| hit["records"] == 1));
+        let figures = &session.summary()["watches"][watch];
+        assert_eq!(
+            (&figures["counted"], &figures["coalesced"]),
+            (&Value::from(3), &Value::from(0))
+        );
+    }
+}
+
 #[test]
 fn a_system_call_that_writes_is_one_hit_and_named() {
     for (form, name) in [("read", "read"), ("pread3", "pread64"), ("recvmsg", "recvmsg")] {

@@ -214,6 +214,11 @@ impl Armament {
         &self.known
     }
 
+    /// A thread has ended: its id may come to mean another one.
+    pub(crate) fn forget(&mut self, tid: Tid) {
+        self.known.remove(&tid);
+    }
+
     /// How many times the threads were listed.
     pub(crate) fn listings(&self) -> usize {
         self.listings

@@ -107,7 +107,11 @@ impl Target {
                 fixpoint,
                 host,
             },
-            slots: roles.of_slots.into_iter().map(SlotState::new).collect(),
+            slots: roles
+                .of_slots
+                .into_iter()
+                .map(|role| SlotState::new(role, &roles.chains))
+                .collect(),
             watches: wanted.iter().map(Watched::new).collect(),
             chains: roles.chains,
             conditions: resolved.conditions,
@@ -204,9 +208,7 @@ impl Session {
             name: resolved.name.clone(),
             span: leaf(index),
             access: wanted.access,
-            slots: (0..self.slots.len())
-                .filter(|slot| self.watches_of(*slot).contains(&index))
-                .count(),
+            slots: self.slots.iter().filter(|slot| slot.watches.contains(&index)).count(),
             pointers: match wanted.place {
                 Place::Fixed(_) => 0,
                 Place::Moving { pointers, .. } => pointers,

@@ -207,7 +207,7 @@ mod tests {
         RawAccess {
             slots: SlotSet::one(1),
             first: (1, Addr(at)),
-            records: 1,
+            records: [0, 1, 0, 0],
             time_ns,
             pid: Pid(1),
             tid: Tid(1),

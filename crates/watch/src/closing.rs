@@ -54,11 +54,7 @@ impl Session {
             let (mut counted, mut delivered, mut lost, mut pointer_writes) = (0, 0, 0, 0);
             let mut exact = true;
             for (slot, state) in self.slots.iter().enumerate() {
-                let chain = |chain: &usize| self.chains[*chain].watch == watch;
-                let mine = match &state.role {
-                    Role::Fixed(watches) => watches.contains(&watch),
-                    Role::Pointer(of) | Role::Leaf(of) => chain(of),
-                };
+                let mine = state.watches.contains(&watch);
                 if !mine {
                     continue;
                 }

@@ -11,6 +11,7 @@
 //! The records of an access are neighbours in the ring of its processor, so one coalescer works on
 //! one processor's records in their order.
 
+use crate::plan::SLOTS;
 use hairspring_model::{Addr, Cpu, Pid, Registers, Tid};
 use hairspring_perf::{Mode, Sample};
 
@@ -25,8 +26,8 @@ pub(crate) struct RawAccess {
     pub(crate) slots: SlotSet,
     /// The slot that reported first, and where it was aimed then.
     pub(crate) first: (usize, Addr),
-    /// How many records it made.
-    pub(crate) records: u32,
+    /// How many records it made, by slot.
+    pub(crate) records: [u32; SLOTS],
     pub(crate) time_ns: u64,
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
@@ -49,6 +50,11 @@ pub(crate) struct KernelSite {
     pub(crate) chain: [Addr; CHAIN],
     /// The destination register of a copy, to tell its next byte from another copy's first.
     destination: Option<u64>,
+}
+
+/// One record of that slot.
+fn one_record(slot: usize) -> [u32; SLOTS] {
+    std::array::from_fn(|other| u32::from(other == slot))
 }
 
 /// How many frames of the kernel's call chain are kept: enough to reach the system call's entry.
@@ -93,7 +99,7 @@ impl RawAccess {
         Self {
             slots: SlotSet::one(slot),
             first: (slot, sample.addr),
-            records: 1,
+            records: one_record(slot),
             time_ns: sample.time_ns,
             pid: sample.pid,
             tid: sample.tid,
@@ -128,7 +134,9 @@ impl Coalescer {
         match &mut self.open {
             Some(open) if open.continues_with(&next) => {
                 open.slots = open.slots.with(next.slots);
-                open.records += 1;
+                for (all, more) in open.records.iter_mut().zip(next.records) {
+                    *all += more;
+                }
                 if let (Some(open), Some(next)) = (&mut open.kernel, &next.kernel) {
                     open.destination = next.destination;
                 }
@@ -161,7 +169,7 @@ mod tests {
         RawAccess {
             slots: SlotSet::one(slot),
             first: (slot, Addr(0x1000 + 8 * slot as u64)),
-            records: 1,
+            records: one_record(slot),
             time_ns: 0,
             pid: Pid(1),
             tid: Tid(tid),
@@ -185,7 +193,7 @@ mod tests {
         let mut accesses: Vec<_> =
             records.iter().filter_map(|r| coalescer.add(r.clone())).collect();
         accesses.extend(coalescer.flush(4, u64::MAX));
-        let counts: Vec<u32> = accesses.iter().map(|access| access.records).collect();
+        let counts: Vec<u32> = accesses.iter().map(|access| access.records.iter().sum()).collect();
         assert_eq!(counts, expected);
     }
 

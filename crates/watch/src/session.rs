@@ -20,7 +20,8 @@ use crate::conditions::Conditions;
 use crate::coverage::Gap;
 use crate::error::{Error, Operation};
 use crate::event::{
-    Accessed, Event, Hit, Lost, NewValue, Source, Standing, StopReason, Summary, ThreadChange,
+    Accessed, Change, Event, Hit, Lost, NewValue, Source, Standing, StopReason, Summary,
+    ThreadChange,
 };
 use crate::evidence::Evidence;
 use crate::identity::Pinned;
@@ -71,6 +72,8 @@ pub(crate) struct Watched {
 #[derive(Clone, Debug)]
 pub(crate) struct SlotState {
     pub(crate) role: Role,
+    /// The watches that it is for.
+    pub(crate) watches: Vec<usize>,
     pub(crate) delivered: u64,
     /// From the records of lost records: a lower bound.
     pub(crate) lost: u64,
@@ -122,8 +125,12 @@ pub enum State {
 }
 
 impl SlotState {
-    pub(crate) fn new(role: Role) -> Self {
-        Self { role, delivered: 0, lost: 0 }
+    pub(crate) fn new(role: Role, chains: &[Chain]) -> Self {
+        let watches = match &role {
+            Role::Fixed(watches) => watches.clone(),
+            Role::Pointer(chain) | Role::Leaf(chain) => vec![chains[*chain].watch],
+        };
+        Self { role, watches, delivered: 0, lost: 0 }
     }
 }
 
@@ -313,7 +320,7 @@ impl Session {
         let Some(slot) = self.armament.slot_of(id) else { return };
         self.slots[slot].lost += lost;
         let records = self.slots[slot].lost;
-        for watch in self.watches_of(slot) {
+        for watch in self.slots[slot].watches.iter().copied() {
             self.watches[watch].last = None;
             self.merge
                 .extend([Pending::Fact(monotonic_ns(), Event::Lost(Lost { watch, records }))]);
@@ -342,7 +349,11 @@ impl Session {
         for error in broken {
             self.evidence.undecodable(&error.to_string());
         }
-        let changes = self.news.take_in(horizon).into_iter();
+        let changes = self.news.take_in(horizon);
+        for ended in changes.iter().filter(|change| change.change == Change::Ended) {
+            self.armament.forget(ended.tid);
+        }
+        let changes = changes.into_iter();
         let fact = |change: ThreadChange| Pending::Fact(change.time_ns, Event::Thread(change));
         self.merge.extend(changes.map(fact));
         for (parent, child) in std::mem::take(&mut self.news.births) {
@@ -383,7 +394,8 @@ impl Session {
     fn report(&mut self, access: &RawAccess, later: &mut Later, events: &mut Vec<Event>) {
         let mut told = 0_u64;
         for slot in access.slots.iter() {
-            for watch in self.watches_of(slot) {
+            for index in 0..self.slots[slot].watches.len() {
+                let watch = self.slots[slot].watches[index];
                 // At most four slots, so few watches; far below 64 where slots are shared.
                 let bit = 1_u64.checked_shl(u32::try_from(watch).unwrap_or(u32::MAX)).unwrap_or(0);
                 if told & bit == 0 {
@@ -408,10 +420,12 @@ impl Session {
             }
             _ => (0, self.watches[watch].span),
         };
+        // The records of the watch's own slots: an access may touch others' too.
+        let own =
+            self.slots.iter().zip(access.records).filter(|(slot, _)| slot.watches.contains(&watch));
+        let records: u32 = own.map(|(_, records)| records).sum();
         let watched = &mut self.watches[watch];
-        // Records of one access that belong to this watch: all but those of other watches' slots,
-        // which only differ where watches overlap without sharing.
-        watched.coalesced += u64::from(access.records - 1);
+        watched.coalesced += u64::from(records.saturating_sub(1));
         if access.time_ns < self.ready_ns {
             watched.early += 1;
             return;
@@ -459,18 +473,11 @@ impl Session {
             new,
             generation,
             registers: access.registers,
-            records: access.records,
+            records,
         };
         watched.tally.add(&hit);
         if self.setting.report == Report::Every {
             events.push(Event::Hit(hit));
-        }
-    }
-
-    pub(crate) fn watches_of(&self, slot: usize) -> Vec<usize> {
-        match &self.slots[slot].role {
-            Role::Fixed(watches) => watches.clone(),
-            Role::Pointer(chain) | Role::Leaf(chain) => vec![self.chains[*chain].watch],
         }
     }
 

@@ -4,7 +4,7 @@ use hairspring_model::Addr;
 use std::fmt;
 
 /// The place in the program that made an access.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// The accessing instruction; where it is not certain, the instruction pointer of the hit.
     pub address: Addr,
@@ -31,7 +31,7 @@ pub struct Site {
 }
 
 /// A function at a site, and the place in its source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function, demangled.
     pub function: Option<String>,
@@ -58,7 +58,7 @@ impl Site {
 }
 
 /// How well the accessing instruction is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Certainty {
     /// It is that one.
     Exact,

@@ -8,7 +8,7 @@ use crate::site::{Certainty, Frame, Site, SystemCall};
 use hairspring_model::{Access, Addr, Pid, Span, Value};
 use hairspring_symbols::{FileState, Symbolizer};
 use hairspring_sys::memory;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Functions longer than this are decoded from the last boundary that is known in them, if any; a
@@ -23,6 +23,8 @@ pub(crate) struct Sites {
     kernel: Option<KernelSymbols>,
     code: HashMap<Addr, Code>,
     described: HashMap<Key, Arc<Site>>,
+    /// Every site that was ever described, so that the same one is the same `Arc` for ever.
+    all: HashSet<Arc<Site>>,
 }
 
 /// What tells one site from another.
@@ -44,8 +46,8 @@ pub(crate) struct Located {
 
 impl Sites {
     pub(crate) fn new(pid: Pid, symbolizer: Symbolizer) -> Self {
-        let (kernel, code, described) = (None, HashMap::new(), HashMap::new());
-        Self { pid, symbolizer, kernel, code, described }
+        let (kernel, code, described, all) = (None, HashMap::new(), HashMap::new(), HashSet::new());
+        Self { pid, symbolizer, kernel, code, described, all }
     }
 
     pub(crate) fn symbolizer(&mut self) -> &mut Symbolizer {
@@ -139,7 +141,10 @@ impl Sites {
         if let Some(site) = self.described.get(&key) {
             return Arc::clone(site);
         }
-        let site = Arc::new(self.describe(ip, &key));
+        let site = self.describe(ip, &key);
+        let known = self.all.get(&site).map(Arc::clone);
+        let site = known.unwrap_or_else(|| Arc::new(site));
+        self.all.insert(Arc::clone(&site));
         self.described.insert(key, Arc::clone(&site));
         site
     }
