@@ -23,15 +23,12 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Report every access to some bytes of a process, with the writer and the value
+    // A comment here would hide the long text of the verb's own options.
     Watch(Watch),
-    /// Say what works on this machine, what does not, and what to do about it
     Doctor(Doctor),
     /// Run a bundled program in which one thread corrupts another's data, and find the culprit
     Demo,
-    /// Write completions for a shell to stdout
     Completions(Completions),
-    /// Write man pages
     Man(Man),
     /// Write the JSON Schema of `watch --json` to stdout
     #[command(hide = true)]
@@ -43,6 +40,7 @@ pub(crate) enum Verb {
 
 #[derive(Args, Debug)]
 #[command(
+    about = "Report every access to some bytes of a process, with the writer and the value",
     long_about = WATCH_ABOUT,
     after_help = WATCH_EXAMPLES,
     override_usage = "hairspring watch [OPTIONS] WHAT... --pid PID\n       \
@@ -73,7 +71,7 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) regs: bool,
 
-    /// Write one JSON object a line (`schema`: 1)
+    /// Write one JSON object a line: session, hit, rebind, thread, lost, loaded, summary, error
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -89,11 +87,11 @@ pub(crate) struct Watch {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Follow chains only while this holds
+    /// Follow chains only while the number at PLACE is at least N: a length, say
     #[arg(long, value_name = "PLACE>=N")]
     pub(crate) bound: Vec<Bound>,
 
-    /// Follow chains only while this holds
+    /// Follow chains only while the number at PLACE is VALUE: a magic number, say
     #[arg(long, value_name = "PLACE==VALUE")]
     pub(crate) guard: Vec<Guard>,
 
@@ -126,6 +124,7 @@ Exit status:
   1  proved quiet: no hit, and the coverage is complete
   2  wrong usage, or nothing could be armed
   3  coverage incomplete: what was seen is shown, and what may have been missed is named
+  The first Ctrl-C ends the session properly, a second one at once (130).
 
 Examples:
   hairspring watch counter --pid 4711                    every write to a variable
@@ -134,13 +133,21 @@ Examples:
   hairspring watch libfoo.so!state -- ./test --fast      from the first instruction
   hairspring watch 0x55d0c0de4010:4 -p 4711 --json | jq 'select(.kind == \"hit\") | .function'";
 
+const DOCTOR_EXAMPLES: &str = "\
+Exit status:
+  0  `hairspring watch` works here
+  1  it does not, and the layer that is in the way is named";
+
+/// Say what works on this machine, what does not, and what to do about it
 #[derive(Args, Debug)]
+#[command(after_help = DOCTOR_EXAMPLES)]
 pub(crate) struct Doctor {
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+/// Write completions for a shell to stdout
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  hairspring completions bash > ~/.local/share/bash-completion/completions/hairspring"
@@ -150,6 +157,7 @@ pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
 }
 
+/// Write man pages
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  hairspring man --out ~/.local/share/man/man1")]
 pub(crate) struct Man {

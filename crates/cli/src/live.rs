@@ -1,14 +1,13 @@
 //! What a session shows while it runs: a line a hit, or, where hits come faster than a person reads,
 //! a table that is drawn anew.
 
+use crate::lines::Lines;
 use crate::output::Output;
 use crate::problem::Problem;
-use crate::summary;
 use crate::text::{self, style};
-use hairspring::model::Registers;
-use hairspring::watch::{Change, Event, Hit, Session, ThreadChange};
+use crate::writers;
+use hairspring::watch::{Event, Session, Standing};
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// Hits a second that a person can still read.
@@ -19,8 +18,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 
 /// The live view of one session.
 pub(crate) struct Live {
-    ready_ns: u64,
-    registers: bool,
+    lines: Lines,
     /// Whether lines may turn into a table: a person looks at it.
     may_turn: bool,
     /// The hits of the last second.
@@ -29,16 +27,18 @@ pub(crate) struct Live {
 }
 
 /// The table that the lines have turned into.
+#[derive(Default)]
 struct Table {
-    /// `None` until it is.
-    drawn: Option<Instant>,
+    /// When it was drawn, and the hits until then; `None` until it is.
+    drawn: Option<(Instant, u64)>,
     /// Lines on the screen.
     height: usize,
 }
 
 impl Live {
-    pub(crate) fn new(ready_ns: u64, registers: bool, terminal: bool) -> Self {
-        Self { ready_ns, registers, may_turn: terminal, recent: VecDeque::new(), table: None }
+    pub(crate) fn new(ready_ns: u64, registers: bool, may_turn: bool) -> Self {
+        let lines = Lines::new(ready_ns, registers);
+        Self { lines, may_turn, recent: VecDeque::new(), table: None }
     }
 
     /// Shows what has happened.
@@ -50,29 +50,27 @@ impl Live {
     ) -> Result<(), Problem> {
         let hits = events.iter().filter(|event| matches!(event, Event::Hit(_))).count();
         if self.may_turn && self.table.is_none() && self.too_fast(hits) {
-            self.table = Some(Table { drawn: None, height: 0 });
+            let dim = style::DIM;
+            let turn = "hits come faster than lines can be read: by writer from here on";
+            output.write(&format!("{dim}{turn}{dim:#}\n"))?;
+            self.table = Some(Table::default());
         }
-        if let Some(table) = &mut self.table {
-            return table.draw(session, output);
+        match &mut self.table {
+            Some(table) => table.draw(session, output),
+            None => self.write(events, output),
         }
-        let text = self.lines(events);
-        if text.is_empty() { Ok(()) } else { output.write(&text) }
-    }
-
-    fn lines(&self, events: &[Event]) -> String {
-        let mut text = String::new();
-        for event in events {
-            self.line(event, &mut text);
-        }
-        text
     }
 
     /// Shows the last events; takes a table off the screen, for the closing one.
     pub(crate) fn end(&mut self, events: &[Event], output: &mut Output) -> Result<(), Problem> {
-        let text = match &self.table {
-            Some(table) => table.erase(),
-            None => self.lines(events),
-        };
+        match &self.table {
+            Some(table) => output.erase(table.height),
+            None => self.write(events, output),
+        }
+    }
+
+    fn write(&mut self, events: &[Event], output: &mut Output) -> Result<(), Problem> {
+        let text = self.lines.render(events);
         if text.is_empty() { Ok(()) } else { output.write(&text) }
     }
 
@@ -84,102 +82,64 @@ impl Live {
         }
         self.recent.len() > READABLE
     }
-
-    /// The line of one event; births and ends have none.
-    fn line(&self, event: &Event, text: &mut String) {
-        let time = |time_ns| text::since(time_ns, self.ready_ns);
-        let (dim, warn) = (style::DIM, style::WARN);
-        // Writing to a string can't fail.
-        let _ = match event {
-            Event::Hit(hit) => {
-                self.hit(hit, text);
-                Ok(())
-            }
-            Event::Rebind(rebind) => {
-                let to = rebind.new.map_or_else(|| "off".into(), |span| span.to_string());
-                writeln!(
-                    text,
-                    "{dim}{:>11}{dim:#}  watch {}: {} -> {warn}{to}{warn:#} ({}; generation {}, blind {})",
-                    time(rebind.time_ns),
-                    rebind.watch,
-                    rebind.old.map_or_else(|| "off".into(), |span| span.to_string()),
-                    rebind.reason,
-                    rebind.generation,
-                    humantime::format_duration(rebind.blind),
-                )
-            }
-            Event::Lost(lost) => {
-                writeln!(
-                    text,
-                    "{warn}watch {}: {} lost, the ring was full{warn:#}",
-                    lost.watch,
-                    text::count(lost.records, "hit")
-                )
-            }
-            Event::Loaded(loaded) => writeln!(
-                text,
-                "watch {}: its library was loaded, armed at {} (blind {})",
-                loaded.watch,
-                loaded.span,
-                humantime::format_duration(loaded.blind),
-            ),
-            Event::Thread(ThreadChange { change: Change::Born { .. } | Change::Ended, .. }) => {
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-    }
-
-    fn hit(&self, hit: &Hit, text: &mut String) {
-        let (dim, place, value) = (style::DIM, style::PLACE, style::VALUE);
-        let thread = format!("{} ({})", hit.thread, hit.tid);
-        let _ = writeln!(
-            text,
-            "{dim}{:>11}{dim:#}  {thread:24} {:10} {value}{:>26}{value:#}  {place}{}{place:#}",
-            text::since(hit.time_ns, self.ready_ns),
-            hit.access.to_string(),
-            text::change(hit),
-            text::site(&hit.site),
-        );
-        if !self.registers {
-            return;
-        }
-        if let Some(instruction) = &hit.site.instruction {
-            let _ = writeln!(text, "    {}  {instruction}", hit.site.address);
-        }
-        if let Some(inlined) = text::inlined(&hit.site) {
-            let _ = writeln!(text, "    {dim}{inlined}{dim:#}");
-        }
-        for row in hit.registers.iter().flat_map(Registers::named).collect::<Vec<_>>().chunks(4) {
-            let columns = row.iter().map(|(name, value)| format!("{name:>6} {value:016x}"));
-            let _ = writeln!(text, "    {}", columns.collect::<Vec<_>>().join(" "));
-        }
-    }
 }
 
 impl Table {
     /// Draws it in the place of the one before, if it is time.
     fn draw(&mut self, session: &Session, output: &mut Output) -> Result<(), Problem> {
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+        let now = Instant::now();
+        if self.drawn.is_some_and(|(drawn, _)| now - drawn < REDRAW) {
             return Ok(());
         }
-        self.drawn = Some(Instant::now());
+        let standing = session.standing();
+        let hits = standing.iter().map(|watch| watch.hits).sum();
+        let rate = self.drawn.map(|(drawn, before)| rate(hits - before, now - drawn));
+        self.drawn = Some((now, hits));
         let (width, height) = terminal();
-        let mut text = self.erase();
-        let body = summary::standing(session, width, height.saturating_sub(2));
-        self.height = body.lines().count();
-        text.push_str(&body);
+        output.erase(self.height)?;
+        let text = screen(&standing, session.ready_ns(), session.age(), rate, (width, height));
+        self.height = text.lines().count();
         output.write(&text)
     }
+}
 
-    /// Up to its first line, and clear to the end of the screen (ECMA-48: CUU, ED).
-    fn erase(&self) -> String {
-        if self.height == 0 { String::new() } else { format!("\r\x1b[{}A\x1b[J", self.height) }
+/// Hits a second.
+fn rate(hits: u64, time: Duration) -> u64 {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
+    hits.saturating_mul(1_000_000) / micros
+}
+
+/// The tables of a session that goes on, and how it goes, in a screen's worth of lines: those that
+/// would scroll away could not be taken back.
+fn screen(
+    standing: &[Standing],
+    ready_ns: u64,
+    age: Duration,
+    rate: Option<u64>,
+    (width, height): (usize, usize),
+) -> String {
+    // The cursor is on a line of its own below, and the last column may wrap.
+    let (width, most) = (width.saturating_sub(1), height.saturating_sub(2));
+    let tables: String = standing
+        .iter()
+        .enumerate()
+        .map(|(index, watch)| writers::table(index, watch, ready_ns, Some(width)))
+        .collect();
+    let hidden = tables.lines().count().saturating_sub(most);
+    let mut text = tables.lines().take(most).fold(String::new(), |text, line| text + line + "\n");
+    let mut foot = vec![format!("{:.1} s", age.as_secs_f64())];
+    foot.extend(rate.map(|rate| format!("{rate} hits/s")));
+    if hidden > 0 {
+        foot.push(format!("{} not shown", text::count(hidden as u64, "line")));
     }
+    foot.push("Ctrl-C ends the session".into());
+    let dim = style::DIM;
+    text.push_str(&format!("{dim}{}{dim:#}\n", text::cut(&foot.join(", "), width)));
+    text
 }
 
 /// Columns and lines of the terminal.
 fn terminal() -> (usize, usize) {
     terminal_size::terminal_size()
-        .map_or((100, 24), |(width, height)| (width.0.into(), height.0.into()))
+        .map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()))
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod exit;
 mod generate;
 mod json;
+mod lines;
 mod live;
 mod output;
 mod problem;
@@ -13,6 +14,7 @@ mod program;
 mod summary;
 mod text;
 mod watch;
+mod writers;
 
 use args::{Cli, Verb};
 use clap::Parser;

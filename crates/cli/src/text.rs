@@ -3,6 +3,7 @@
 use hairspring::watch::{Certainty, Hit, NewValue, Site, Source};
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 /// The colours, each for one meaning.
 pub(crate) mod style {
@@ -120,6 +121,25 @@ pub(crate) fn since(time_ns: u64, ready_ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000)
 }
 
+/// A duration in the unit that fits, with three digits: `16.2 us`; minutes and hours to the second.
+pub(crate) fn duration(duration: Duration) -> String {
+    let ns = duration.as_nanos();
+    let (unit, name) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        1_000_000_000..60_000_000_000 => (1_000_000_000, "s"),
+        _ => {
+            return humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string();
+        }
+    };
+    match (ns / unit, ns * 100 / unit % 100) {
+        (whole @ 0..10, rest) => format!("{whole}.{rest:02} {name}"),
+        (whole @ 10..100, rest) => format!("{whole}.{} {name}", rest / 10),
+        (whole, _) => format!("{whole} {name}"),
+    }
+}
+
 /// `1 thread`, `2 threads`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -151,6 +171,22 @@ mod tests {
         assert_eq!(short(long), "std::thread::_State_impl<…>::_M_run()");
         let rust = "<alloc::boxed::Box<dyn core::ops::FnOnce<()> -> ()> as core::any::Any>::type_id::inner";
         assert_eq!(short(rust), "<…>::type_id::inner");
+    }
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (ns, expected) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_009, "1.00 us"),
+            (16_290, "16.2 us"),
+            (999_999, "999 us"),
+            (1_445_000_000, "1.44 s"),
+            (59_990_000_000, "59.9 s"),
+            (3_661_500_000_000, "1h 1m 1s"),
+        ] {
+            assert_eq!(duration(Duration::from_nanos(ns)), expected);
+        }
     }
 
     #[test]

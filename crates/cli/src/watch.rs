@@ -34,31 +34,30 @@ enum View {
 pub(crate) fn run(args: &Watch) -> Result<Exit, Problem> {
     let interrupted = interruptions()?;
     raise_descriptor_limit();
-    let outcome = watch(args, &interrupted);
+    let mut output = Output::open(args.output.as_deref())?;
+    let outcome = watch(args, &mut output, &interrupted);
     if let (Err(problem), true) = (&outcome, args.json) {
         let (text, remedy) = problem.told();
         // The problem itself is reported whether or not this can still be written.
-        let _ = Output::open(args.output.as_deref())
-            .and_then(|mut output| output.write(&json::error(&text, remedy.as_deref())));
+        let _ = output.write(&json::error(&text, remedy.as_deref()));
     }
     outcome
 }
 
-fn watch(args: &Watch, interrupted: &AtomicBool) -> Result<Exit, Problem> {
+fn watch(args: &Watch, output: &mut Output, interrupted: &AtomicBool) -> Result<Exit, Problem> {
     let target = target(args)?;
-    let mut output = Output::open(args.output.as_deref())?;
     let Armed { mut session, ready, child } = target.arm(&request(args), Probe::run())?;
     tell_ready(&ready);
     let mut view = if args.json {
         output.write(&json::session(&ready))?;
         View::Json
     } else {
-        View::Person(Live::new(ready.since_ns, args.regs, output.is_terminal()))
+        View::Person(Live::new(ready.since_ns, args.regs, output.can_erase()))
     };
     let mut events = Vec::new();
     let reason = loop {
         let state = session.poll(POLL, &mut events)?;
-        view.show(&events, &session, args, &mut output)?;
+        view.show(&events, &session, args, output)?;
         events.clear();
         match state {
             State::Over(reason) => break reason,
@@ -67,9 +66,9 @@ fn watch(args: &Watch, interrupted: &AtomicBool) -> Result<Exit, Problem> {
         }
     };
     let summary = session.finish(reason, &mut events)?;
-    view.close(&events, &summary, &ready, args, &mut output)?;
+    view.close(&events, &summary, &ready, args, output)?;
     if let Some(child) = child {
-        wait(child, reason)?;
+        wait(child, reason, interrupted)?;
     }
     Ok(Exit::of(&summary))
 }
@@ -173,15 +172,28 @@ fn tell_ready(ready: &Ready) {
     }
 }
 
-/// Waits for a launched command, which is never killed by us.
-fn wait(mut child: Child, reason: StopReason) -> Result<(), Problem> {
-    if reason != StopReason::Exited {
-        anstream::eprintln!(
-            "hairspring: the session is over; waiting for the command (process {}), Ctrl-C ends the waiting",
-            child.id()
-        );
-    }
-    let status = child.wait().map_err(Problem::io("can't wait for the command"))?;
+/// Waits for a launched command, which is never killed by us, unless it is interrupted.
+fn wait(mut child: Child, reason: StopReason, interrupted: &AtomicBool) -> Result<(), Problem> {
+    let failed = || Problem::io("can't wait for the command");
+    // An interruption that ended the session has been obeyed.
+    let was = interrupted.load(Ordering::Relaxed);
+    let mut told = reason == StopReason::Exited;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(failed())? {
+            break status;
+        }
+        if !told {
+            told = true;
+            anstream::eprintln!(
+                "hairspring: the session is over; waiting for the command (process {}), Ctrl-C ends the waiting",
+                child.id()
+            );
+        }
+        if !was && interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    };
     if !status.success() {
         anstream::eprintln!("hairspring: the command ended with {status}");
     }
