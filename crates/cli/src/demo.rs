@@ -38,7 +38,6 @@ pub(crate) fn run() -> Result<Exit, Problem> {
     let summary = session.finish(reason, &mut events)?;
     live.end(&events, &mut output)?;
     keep_hits(&mut events, &mut hits);
-    output.write("\n")?;
     output.write(&summary::closing(&summary, &ready))?;
     output.write(&conclusion(&hits))?;
     if let Some(mut child) = child {

@@ -5,6 +5,9 @@ use hairspring::model::{Registers, Span};
 use hairspring::watch::{Event, Hit, Rebind};
 use std::fmt::Write;
 
+/// The widest column of changes: two addresses. Values of more than eight bytes stand out.
+const CHANGE_MOST: usize = 41;
+
 /// Renders events as lines. The columns grow with what was in them, and never shrink, so that what
 /// follows stands below what was there.
 pub(crate) struct Lines {
@@ -37,7 +40,7 @@ impl Lines {
     fn grow(&mut self, hit: &Hit) {
         self.thread = self.thread.max(thread(hit).chars().count());
         self.access = self.access.max(hit.access.to_string().len());
-        self.change = self.change.max(text::change(hit).len());
+        self.change = self.change.max(text::change(hit).len().min(CHANGE_MOST));
     }
 
     fn line(&self, event: &Event, text: &mut String) {

@@ -24,6 +24,8 @@ pub(crate) struct Live {
     /// The hits of the last second.
     recent: VecDeque<Instant>,
     table: Option<Table>,
+    /// Whether there are lines above what comes next.
+    written: bool,
 }
 
 /// The table that the lines have turned into.
@@ -38,7 +40,7 @@ struct Table {
 impl Live {
     pub(crate) fn new(ready_ns: u64, registers: bool, may_turn: bool) -> Self {
         let lines = Lines::new(ready_ns, registers);
-        Self { lines, may_turn, recent: VecDeque::new(), table: None }
+        Self { lines, may_turn, recent: VecDeque::new(), table: None, written: false }
     }
 
     /// Shows what has happened.
@@ -63,15 +65,20 @@ impl Live {
 
     /// Shows the last events; takes a table off the screen, for the closing one.
     pub(crate) fn end(&mut self, events: &[Event], output: &mut Output) -> Result<(), Problem> {
-        match &self.table {
-            Some(table) => output.erase(table.height),
-            None => self.write(events, output),
+        if let Some(table) = &self.table {
+            return output.erase(table.height);
         }
+        self.write(events, output)?;
+        if self.written { output.write("\n") } else { Ok(()) }
     }
 
     fn write(&mut self, events: &[Event], output: &mut Output) -> Result<(), Problem> {
         let text = self.lines.render(events);
-        if text.is_empty() { Ok(()) } else { output.write(&text) }
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.written = true;
+        output.write(&text)
     }
 
     fn too_fast(&mut self, hits: usize) -> bool {
@@ -111,7 +118,7 @@ fn rate(hits: u64, time: Duration) -> u64 {
 
 /// The tables of a session that goes on, and how it goes, in a screen's worth of lines: those that
 /// would scroll away could not be taken back.
-fn screen(
+pub(crate) fn screen(
     standing: &[Standing],
     ready_ns: u64,
     age: Duration,
@@ -126,7 +133,7 @@ fn screen(
         .map(|(index, watch)| writers::table(index, watch, ready_ns, Some(width)))
         .collect();
     let hidden = tables.lines().count().saturating_sub(most);
-    let mut text = tables.lines().take(most).fold(String::new(), |text, line| text + line + "\n");
+    let text = tables.lines().take(most).fold(String::new(), |text, line| text + line + "\n");
     let mut foot = vec![format!("{:.1} s", age.as_secs_f64())];
     foot.extend(rate.map(|rate| format!("{rate} hits/s")));
     if hidden > 0 {
@@ -134,8 +141,7 @@ fn screen(
     }
     foot.push("Ctrl-C ends the session".into());
     let dim = style::DIM;
-    text.push_str(&format!("{dim}{}{dim:#}\n", text::cut(&foot.join(", "), width)));
-    text
+    text + &format!("{dim}{}{dim:#}\n", text::cut(&foot.join(", "), width))
 }
 
 /// Columns and lines of the terminal.

@@ -5,12 +5,16 @@ mod demo;
 mod doctor;
 mod exit;
 mod generate;
+#[cfg(test)]
+mod golden;
 mod json;
 mod lines;
 mod live;
 mod output;
 mod problem;
 mod program;
+#[cfg(test)]
+mod sample;
 mod summary;
 mod text;
 mod watch;

@@ -43,9 +43,11 @@ impl Output {
     /// screen (ECMA-48: CR, CUU, ED). The cursor may stand behind the `^C` that a terminal echoes. Only where [`Output::can_erase`]; these are no colours, so that they
     /// are sent under `NO_COLOR` too.
     pub(crate) fn erase(&mut self, lines: usize) -> Result<(), Problem> {
-        match lines {
-            0 => Ok(()),
-            _ => write_whole(&mut io::stdout(), &format!("\r\x1b[{lines}A\x1b[J")),
+        match self {
+            Self::Stdout(_) if lines > 0 => {
+                write_whole(&mut io::stdout(), &format!("\r\x1b[{lines}A\x1b[J"))
+            }
+            _ => Ok(()),
         }
     }
 }

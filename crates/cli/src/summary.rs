@@ -2,7 +2,9 @@
 
 use crate::text::{self, style};
 use crate::writers;
-use hairspring::watch::{Coverage, Ready, Standing, Still, Summary, Threads, Verdict, WatchSummary};
+use hairspring::watch::{
+    Coverage, Ready, Standing, Still, Summary, Threads, Verdict, WatchSummary,
+};
 use std::fmt::Write;
 
 /// The closing table and statement.
@@ -52,7 +54,7 @@ fn coverage(text: &mut String, summary: &Summary) {
     let _ = writeln!(text, "  target     {}", target(coverage.target));
     let invisible: Vec<String> = coverage.invisible.iter().map(ToString::to_string).collect();
     for (row, line) in wrapped(&invisible).iter().enumerate() {
-        let label = if row == 0 { "unseen" } else { "" };
+        let label = if row == 0 { "invisible" } else { "" };
         let _ = writeln!(text, "  {dim}{label:9}  {line}{dim:#}");
     }
 }
@@ -60,16 +62,18 @@ fn coverage(text: &mut String, summary: &Summary) {
 /// Phrases on lines that fit into 80 columns behind their label.
 fn wrapped(phrases: &[String]) -> Vec<String> {
     const WIDTH: usize = 66;
-    let mut lines = vec![String::new()];
-    for (number, phrase) in phrases.iter().enumerate() {
-        let end = if number + 1 < phrases.len() { ";" } else { "" };
-        let line = lines.last_mut().filter(|line| line.len() + phrase.len() + 2 <= WIDTH);
-        match line {
-            Some(line) if line.is_empty() => line.push_str(&format!("{phrase}{end}")),
-            Some(line) => line.push_str(&format!(" {phrase}{end}")),
-            None => lines.push(format!("{phrase}{end}")),
+    let mut lines: Vec<String> = Vec::new();
+    for phrase in phrases {
+        match lines.last_mut().filter(|line| line.len() + phrase.len() + 2 <= WIDTH) {
+            Some(line) => {
+                line.push_str("; ");
+                line.push_str(phrase);
+            }
+            None => lines.push(phrase.clone()),
         }
     }
+    let last = lines.len().saturating_sub(1);
+    lines.iter_mut().take(last).for_each(|line| line.push(';'));
     lines
 }
 

@@ -27,9 +27,16 @@ pub(crate) fn table(
 ) -> String {
     let (head, dim, place) = (style::HEAD, style::DIM, style::PLACE);
     let hits = text::count(standing.hits, "hit");
-    let title = format!("watch {index}  {}  ", standing.name);
-    let title = width.map_or_else(|| title.clone(), |width| text::cut(&title, width - hits.len()));
-    let mut text = format!("{head}{title}{hits}{head:#}\n");
+    let name = format!("watch {index}  {}", standing.name);
+    let title = match width {
+        // The figure is what changes, and stays in sight.
+        Some(width) => {
+            let name = text::cut(&name, width.saturating_sub(hits.len() + 2));
+            text::cut(&format!("{name}  {hits}"), width)
+        }
+        None => format!("{name}  {hits}"),
+    };
+    let mut text = format!("{head}{title}{head:#}\n");
     if standing.writers.is_empty() {
         return text;
     }
@@ -46,7 +53,9 @@ pub(crate) fn table(
     for (writer, row) in standing.writers.iter().zip(&rows) {
         let row: [&str; 6] = std::array::from_fn(|column| row[column].as_str());
         let site = cut(&text::site(&writer.site), room);
-        let _ = writeln!(text, "{}{place}{site}{place:#}", columns.line(&row));
+        let figures = cut(&columns.line(&row), width);
+        let site = if room == Some(0) { "" } else { &site };
+        let _ = writeln!(text, "{figures}{place}{site}{place:#}");
     }
     text
 }
