@@ -9,6 +9,7 @@
 //! It is not a profiler's library: no hardware counters, no sampling by time, no groups. It knows
 //! nothing of ptrace, and never stops anybody.
 
+mod counter;
 mod cursor;
 mod error;
 mod event;
@@ -20,6 +21,7 @@ mod record;
 mod refusal;
 mod ring;
 
+pub use counter::{Counted, Counter};
 pub use error::Error;
 pub use event::{Breakpoint, Counts, Event, Inherit, SIDE_BAND_LAYOUT};
 pub use hairspring_sys::perf_event::OnCpu;

@@ -11,6 +11,7 @@ pub mod cpu;
 pub mod held;
 pub mod launch;
 pub mod memory;
+pub mod overflow;
 pub mod perf_event;
 pub mod pidfd;
 pub mod ptrace;

@@ -44,6 +44,7 @@ pub use decode::{Change, StepCause};
 pub use end::End;
 pub use error::Error;
 pub use guest::{Attach, Guest, Launch, OnDrop};
+pub use hairspring_sys::cpu::bind_this_thread;
 pub use hairspring_sys::ptrace::{SignalInfo, UserRegisters};
 pub use instruction::Instruction;
 pub use stop::{Ended, Stop};
