@@ -1,7 +1,8 @@
 //! What a hit costs under a debugger.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::bench::pinned;
 use crate::bench::table::{Table, float, median};
@@ -73,27 +74,36 @@ fn under_hairspring() -> f64 {
 fn under_gdb(commands: &str) -> f64 {
     let mut guest = start(GDB_WRITES);
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let script = directory.path().join("commands");
-    let watch = format!("watch *(long*){:#x}\n{commands}", guest.address("field"));
-    let settings = "set pagination off\nset confirm off\n";
-    std::fs::write(&script, format!("{settings}{watch}")).expect("the file can be written");
+    let (script, armed) = (directory.path().join("commands"), directory.path().join("armed"));
+    let (settings, continuing) = commands.split_at(commands.rfind("continue").unwrap_or(0));
+    let script_text = format!(
+        "set pagination off\nset confirm off\nwatch *(long*){:#x}\n{settings}shell touch {}\n{continuing}",
+        guest.address("field"),
+        armed.display()
+    );
+    std::fs::write(&script, script_text).expect("the file can be written");
     let mut gdb = Command::new("taskset")
         .args(["-c", "1", "gdb", "-nx", "-batch", "-p", &guest.pid().to_string(), "-x"])
         .arg(&script)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("gdb can be run");
-    let mut lines = BufReader::new(gdb.stdout.take().expect("stdout is piped")).lines();
-    let armed = lines.any(|line| line.is_ok_and(|line| line.contains("atchpoint 1")));
-    assert!(armed, "gdb set no watchpoint");
-    // gdb waits for its output to be read.
-    let reader = std::thread::spawn(move || lines.count());
+    await_file(&armed, &mut gdb);
     let done = guest.run();
     // Its end is gdb's end.
     guest.finish();
     gdb.wait().expect("the child is ours");
-    reader.join().expect("reading does not fail");
     microseconds(&done)
+}
+
+/// Waits until gdb has made the file; the guest runs on only when gdb continues it.
+fn await_file(path: &Path, gdb: &mut Child) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    while !path.exists() {
+        let ended = gdb.try_wait().expect("the child is ours");
+        assert!(ended.is_none(), "gdb ended before it had set the watchpoint: {ended:?}");
+        std::thread::sleep(PAUSE);
+    }
 }
