@@ -1,8 +1,8 @@
 //! Which event of which processor counts retired conditional branches, taken or not.
 //!
-//! Sources: Intel's event lists (BR_INST_RETIRED.COND and .CONDITIONAL, `intel/perfmon`, one folder a
-//! generation), AMD's Processor Programming References (PMCx0D1, retired conditional branches),
-//! read in November 2026. Configurations are written as raw perf events: umask, event, and the user,
+//! The facts were gathered from the vendors' event lists (Intel's BR_INST_RETIRED.COND and
+//! .CONDITIONAL; AMD's PMCx0D1) and from public record/replay tools, as of November 2026. None of
+//! them has been checked on hardware by us yet: a probe that counts known branches decides. Configurations are written as raw perf events: umask, event, and the user,
 //! interrupt and enable bits, which the kernel sets by itself.
 //!
 //! Traps. From Ice Lake on the umask is 0x11: with 0x01 the event counts taken branches only, and

@@ -130,6 +130,7 @@ impl Target {
             evidence: Evidence::new(request.blind_limit),
             ready_ns: 0,
             reported: 0,
+            names_known: false,
             buffer: Vec::new(),
         };
         session.start(&resolved.watches)?;
@@ -158,9 +159,6 @@ impl Session {
         self.evidence.begin();
         self.merge = Merge::default();
         self.ready_ns = monotonic_ns();
-        for tid in self.armament.known() {
-            self.news.name(pid, *tid);
-        }
         for watched in &mut self.watches {
             watched.initial = watched.span.and_then(|span| Initial::read(self.memory, span));
         }

@@ -112,6 +112,7 @@ pub struct Session {
     pub(crate) evidence: Evidence,
     pub(crate) ready_ns: u64,
     pub(crate) reported: u64,
+    pub(crate) names_known: bool,
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -163,6 +164,7 @@ impl Session {
     /// # Errors
     /// Where the kernel's rings can't be read, which would be a fault of the kernel's.
     pub fn poll(&mut self, timeout: Duration, events: &mut Vec<Event>) -> Result<State, Error> {
+        self.learn_names();
         let exited = self.wait(timeout)?;
         // What was announced before the target exited is in the rings now.
         let more = self.round(events)?;
@@ -191,6 +193,17 @@ impl Session {
         let watches = self.settle(&counts);
         let coverage = self.coverage(target, reason);
         Ok(Summary { stop_reason: reason, duration, watches, coverage })
+    }
+
+    /// Asks for the names of the threads that were found, once: a thread that has ended can't be
+    /// asked any more.
+    fn learn_names(&mut self) {
+        if !std::mem::replace(&mut self.names_known, true) {
+            let pid = self.pid();
+            for tid in self.armament.known() {
+                self.news.name(pid, *tid);
+            }
+        }
     }
 
     /// How long the session has been ready.
