@@ -191,9 +191,8 @@ fn a_target_that_execs_while_being_armed() {
         let session = watching.finish();
         let code = session.code().expect("it ends by itself");
         assert!((0..=3).contains(&code), "{}", session.stderr());
-        if code == 2 {
-            assert!(session.stderr().contains("exec"), "{}", session.stderr());
-        }
+        // In the middle of an exec there may be no symbols yet, or nobody to ask.
+        assert_eq!(code == 2, session.stderr().contains("hairspring: "), "{}", session.stderr());
     }
     assert_free(&guest);
 }
@@ -269,13 +268,16 @@ fn debug_registers_that_gdb_holds() {
         .spawn()
         .expect("gdb starts");
     let place = format!("{field:#x}:32");
-    // gdb sets its debug registers when it lets the process go on.
-    let session = loop {
-        let session = Hairspring::watch(guest.pid(), &[&place, "--duration=1ms"]).finish();
-        if session.code() == Some(2) {
-            break session;
+    // gdb sets its debug registers when it lets the process go on: first it has it stopped.
+    let target = Process::new(guest.pid());
+    for stopped in [true, false] {
+        while (target.state() == Some('t')) != stopped {
+            let ended = gdb.try_wait().expect("gdb is ours");
+            assert!(ended.is_none(), "gdb ended by itself: {ended:?}");
+            std::thread::yield_now();
         }
-    };
+    }
+    let session = Hairspring::watch(guest.pid(), &[&place, "--duration=1ms"]).finish();
     refused(&session, &["4 debug registers are needed, 3 of 4 are free", "a debugger"]);
     gdb.kill().expect("gdb is ours");
     gdb.wait().expect("reaped");
