@@ -31,6 +31,16 @@ pub struct LaunchError {
     pub source: io::Error,
 }
 
+impl LaunchError {
+    /// Whether the child was killed before it could exec.
+    pub fn is_end(&self) -> bool {
+        self.source.kind() == ENDED
+    }
+}
+
+/// The kind of error where a child has ended and nobody says why.
+const ENDED: io::ErrorKind = io::ErrorKind::UnexpectedEof;
+
 /// How a child is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
@@ -118,7 +128,7 @@ fn trace_exec(mut here: File, mut go: File, options: u32) -> Result<(), LaunchEr
     loop {
         // An end is left for `spawn` to collect, which knows why the exec failed.
         if ptrace::await_change(tid).map_err(fail("waitid"))? {
-            return Err(fail("spawn")(io::ErrorKind::NotFound.into()));
+            return Err(fail("spawn")(ENDED.into()));
         }
         match ptrace::wait(ptrace::WaitFor::One(tid), true).map_err(fail("waitpid"))? {
             Some((_, status)) if status >> 8 == libc::SIGTRAP | libc::PTRACE_EVENT_EXEC << 8 => {

@@ -212,15 +212,23 @@ pub fn wait(whom: WaitFor, block: bool) -> io::Result<Option<(Tid, i32)>> {
 }
 
 /// Waits until a child has stopped or ended, without taking that; whether it has ended.
+///
+/// # Errors
+/// `ECHILD` where there is no such child.
 pub fn await_change(tid: Tid) -> io::Result<bool> {
-    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT;
+    let id = raw(tid)?.as_raw().cast_unsigned();
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL;
     loop {
-        match waitid(Id::Pid(raw(tid)?), flags | WaitPidFlag::__WALL) {
-            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => return Ok(true),
-            Ok(_) => return Ok(false),
-            Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(error.into()),
+        let mut info = SignalInfo::default();
+        // SAFETY: the kernel writes one `siginfo_t`, whose size `SignalInfo` has (checked above).
+        let done = unsafe { libc::waitid(libc::P_PID, id, (&raw mut info).cast(), flags) };
+        if done == 0 {
+            let ends = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+            return Ok(ends.contains(&info.code));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
 }
