@@ -93,14 +93,6 @@ impl Event {
         Self::open(Some(thread), cpu, &attr, false, Some(ring))
     }
 
-    /// Opens an event on the calling thread that never happens, to own a ring of that processor.
-    /// The ring wakes its reader after each `watermark` bytes.
-    pub fn ring_owner(cpu: OnCpu, watermark: u32) -> Result<Self, Error> {
-        let attr = Attr { wakeup: watermark, ..dummy(&SIDE_BAND_LAYOUT) };
-        let attr = Attr { flags: attr.flags | flag::WATERMARK, ..attr };
-        Self::open(None, cpu, &attr, false, None)
-    }
-
     pub(crate) fn open(
         thread: Option<Tid>,
         cpu: OnCpu,
@@ -215,6 +207,12 @@ pub const SIDE_BAND_LAYOUT: Layout = Layout {
     user_stack: 0,
     interrupt_registers: crate::RegisterSet::NONE,
 };
+
+/// An event that never happens, to own a ring that wakes its reader after each `watermark` bytes.
+pub(crate) fn ring_owner(watermark: u32) -> Attr {
+    let attr = dummy(&SIDE_BAND_LAYOUT);
+    Attr { wakeup: watermark, flags: attr.flags | flag::WATERMARK, ..attr }
+}
 
 fn dummy(layout: &Layout) -> Attr {
     Attr {

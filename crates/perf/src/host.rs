@@ -13,7 +13,9 @@ pub struct Host {
     pub paranoid: i32,
     /// `kernel.perf_event_mlock_kb`: ring memory in KiB that a user may lock on each processor.
     pub mlock_kib: u64,
-    /// The effective capabilities, bit by number (capability.h).
+    /// The effective capabilities, bit by number (capability.h). In a user namespace, as in a
+    /// rootless container, those that count only outside of it are left out, though the kernel
+    /// lists them.
     pub capabilities: u64,
     /// The effective user id.
     pub uid: u32,
@@ -96,11 +98,16 @@ impl Host {
         let release = text("proc/sys/kernel/osrelease");
         let paranoid = number("proc/sys/kernel/perf_event_paranoid");
         let mlock = number("proc/sys/kernel/perf_event_mlock_kb");
+        let namespace = fs::read_link(root.join("proc/self/ns/user"));
+        // perf asks for capabilities of the initial namespace (`perfmon_capable` in Linux
+        // include/linux/capability.h); one of its descendants can only inspect its own processes.
+        let initial = namespace.map_or(true, |link| link == Path::new(INITIAL_USER_NAMESPACE));
+        let counted = if initial { u64::MAX } else { 1 << Capability::SysPtrace as u32 };
         Self {
             release: if release.is_empty() { strict.release } else { release.trim().into() },
             paranoid: paranoid.and_then(|n| i32::try_from(n).ok()).unwrap_or(strict.paranoid),
             mlock_kib: mlock.and_then(|n| u64::try_from(n).ok()).unwrap_or(strict.mlock_kib),
-            capabilities: u64::from_str_radix(field("CapEff"), 16).unwrap_or(0),
+            capabilities: u64::from_str_radix(field("CapEff"), 16).unwrap_or(0) & counted,
             seccomp: !matches!(field("Seccomp"), "0" | ""),
             // The active mode is the one in brackets.
             lockdown: text("sys/kernel/security/lockdown")
@@ -139,6 +146,10 @@ impl Host {
         Some((self.mlock_kib * 1024).saturating_add(own))
     }
 }
+
+/// What `/proc/self/ns/user` names where there is no other: `PROC_USER_INIT_INO` of Linux
+/// include/linux/proc_ns.h.
+const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// A kernel list of processors, such as `0-3,8`.
 fn cpu_list(text: &str) -> Vec<Cpu> {
@@ -197,6 +208,22 @@ mod tests {
         let nothing = tempfile::tempdir().expect("a scratch folder");
         assert_eq!(Host::read_under(nothing.path()), Host::default());
         assert!(!Host::default().may_see_kernel());
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_is_not_root() {
+        for (link, is_root) in [(INITIAL_USER_NAMESPACE, true), ("user:[4026532000]", false)] {
+            let root = tempfile::tempdir().expect("a scratch folder");
+            let namespaces = root.path().join("proc/self/ns");
+            fs::create_dir_all(&namespaces).expect("created");
+            std::os::unix::fs::symlink(link, namespaces.join("user")).expect("linked");
+            let status = root.path().join("proc/self/status");
+            fs::write(status, "CapEff:\t000001ffffffffff\n").expect("written");
+            let host = Host::read_under(root.path());
+            let outside = [Capability::Perfmon, Capability::SysAdmin, Capability::IpcLock];
+            assert!(outside.iter().all(|c| host.can(*c) == is_root), "{link}");
+            assert!(host.can(Capability::SysPtrace));
+        }
     }
 
     #[test]

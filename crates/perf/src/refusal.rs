@@ -114,7 +114,8 @@ pub(crate) fn explain(operation: &str, errno: i32, host: &Host) -> Refusal {
             ),
         ),
         libc::ESRCH => (Layer::Thread, "the thread has exited".into()),
-        libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV => (
+        libc::ENODEV => (Layer::Hardware, "the processor is not online".into()),
+        libc::ENOENT | libc::EOPNOTSUPP => (
             Layer::Hardware,
             "this machine has no such event; `hairspring doctor` says what it has".into(),
         ),

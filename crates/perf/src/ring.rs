@@ -1,11 +1,11 @@
 //! A ring of records of one processor, and taking whole records out of it.
 
-use crate::event::Event;
+use crate::event::ring_owner;
 use crate::record::HEADER;
 use crate::{Error, Host};
 use hairspring_model::Cpu;
 use hairspring_sys::perf_event::OnCpu;
-use hairspring_sys::ring::{RingMap, page_size};
+use hairspring_sys::ring::{RingError, RingMap, page_size};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -17,7 +17,6 @@ pub(crate) const MAP: &str = "mmap of a ring";
 #[derive(Debug)]
 pub struct Ring {
     map: RingMap,
-    owner: Event,
     cpu: Cpu,
 }
 
@@ -33,13 +32,18 @@ impl Ring {
         let mut pages = prev_power_of_two((wanted / page_size()).max(1));
         loop {
             let watermark = u32::try_from(pages * page_size() / 4).unwrap_or(u32::MAX);
-            let owner = Event::ring_owner(OnCpu::One(cpu), watermark)?;
-            match RingMap::map(owner.as_fd(), pages) {
-                Ok(map) => return Ok(Self { map, owner, cpu }),
-                // Other rings of this user count against the limit too: try with less.
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && pages > 1 => pages /= 2,
-                Err(e) => return Err(Error::new(MAP, e).on(None, Some(cpu))),
-            }
+            let (operation, error) =
+                match RingMap::open(&ring_owner(watermark), OnCpu::One(cpu), pages) {
+                    Ok(map) => return Ok(Self { map, cpu }),
+                    // Other rings of this user count against the limit too: try with less.
+                    Err(RingError::Map(e)) if is_over_limit(&e) && pages > 1 => {
+                        pages /= 2;
+                        continue;
+                    }
+                    Err(RingError::Map(e)) => (MAP, e),
+                    Err(RingError::Open(e)) => ("perf_event_open", e),
+                };
+            return Err(Error::new(operation, error).on(None, Some(cpu)));
         }
     }
 
@@ -93,8 +97,12 @@ impl Ring {
 impl AsFd for Ring {
     /// The descriptor to poll for the ring's watermark, and to redirect events to.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.owner.as_fd()
+        self.map.as_fd()
     }
+}
+
+fn is_over_limit(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 fn prev_power_of_two(n: usize) -> usize {

@@ -45,6 +45,7 @@ pub mod flag {
     pub const MMAP2: u64 = 1 << 23;
     pub const COMM_EXEC: u64 = 1 << 24;
     pub const USE_CLOCKID: u64 = 1 << 25;
+    pub const WRITE_BACKWARD: u64 = 1 << 27;
     pub const INHERIT_THREAD: u64 = 1 << 35;
     pub const REMOVE_ON_EXEC: u64 = 1 << 36;
 }
@@ -196,8 +197,8 @@ pub fn read(event: BorrowedFd<'_>, words: &mut [u64]) -> io::Result<()> {
     if nix::unistd::read(event, bytes)? < bytes.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_ne_bytes(*bytes);
     }
     Ok(())
 }
@@ -236,6 +237,7 @@ mod tests {
             (flag::MMAP2, bits(|a| a.set_mmap2(1))),
             (flag::COMM_EXEC, bits(|a| a.set_comm_exec(1))),
             (flag::USE_CLOCKID, bits(|a| a.set_use_clockid(1))),
+            (flag::WRITE_BACKWARD, bits(|a| a.set_write_backward(1))),
             (flag::INHERIT_THREAD, bits(|a| a.set_inherit_thread(1))),
             (flag::REMOVE_ON_EXEC, bits(|a| a.set_remove_on_exec(1))),
         ] {

@@ -12,16 +12,21 @@
 
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
+use crate::perf_event::{self, Attr, OnCpu, flag};
 use perf_event_open_sys::bindings::perf_event_mmap_page as Header;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped ring; unmapped when dropped.
+/// An event of the calling thread with its mapped ring; unmapped and closed when dropped.
+///
+/// The event is opened here, so that it is a perf event, that it does not overwrite, and that no
+/// second mapping can move the tail: on that the reads of this file stand.
 #[derive(Debug)]
 pub struct RingMap {
+    event: OwnedFd,
     base: NonNull<u8>,
     page: usize,
     /// Bytes of data, a power of two.
@@ -33,16 +38,34 @@ pub struct RingMap {
 // SAFETY: the mapping belongs to the value alone, and its memory is not tied to a thread.
 unsafe impl Send for RingMap {}
 
+/// Why there is no ring.
+#[derive(Debug)]
+pub enum RingError {
+    /// The event could not be opened.
+    Open(io::Error),
+    /// Its ring could not be mapped.
+    Map(io::Error),
+}
+
 impl RingMap {
-    /// Maps a ring of `pages` data pages (a power of two) for the event.
+    /// Opens the event on the calling thread and maps a ring of `pages` data pages (a power of two)
+    /// for it.
     ///
     /// # Errors
-    /// `EPERM` over the memory lock limit, `EINVAL` for a number of pages that is not a power of
-    /// two and for an inherited event that is not bound to one processor, `ENOMEM`.
-    pub fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
+    /// [`RingError::Open`] as [`perf_event::open`]; [`RingError::Map`] with `EPERM` over the memory
+    /// lock limit, `EINVAL` for an inherited event that is not bound to one processor, `ENOMEM`,
+    /// and `InvalidInput` for an event that overwrites or a number of pages that is not a power of
+    /// two.
+    pub fn open(attr: &Attr, cpu: OnCpu, pages: usize) -> Result<Self, RingError> {
+        let event = perf_event::open(attr, None, cpu, None).map_err(RingError::Open)?;
+        let forward = attr.flags & flag::WRITE_BACKWARD == 0;
+        let size = pages.checked_mul(page_size()).filter(|_| forward && pages.is_power_of_two());
+        let size = size.ok_or(RingError::Map(io::ErrorKind::InvalidInput.into()))?;
+        Self::map(event, size).map_err(RingError::Map)
+    }
+
+    fn map(event: OwnedFd, size: usize) -> io::Result<Self> {
         let page = page_size();
-        let size = pages.checked_mul(page).filter(|_| pages.is_power_of_two());
-        let size = size.ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
         let base = unsafe {
             libc::mmap(
@@ -58,7 +81,7 @@ impl RingMap {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { base, page, size, tail: 0 })
+        Ok(Self { event, base, page, size, tail: 0 })
     }
 
     /// Bytes of data that the ring holds.
@@ -130,6 +153,13 @@ impl RingMap {
     }
 }
 
+impl AsFd for RingMap {
+    /// The event's descriptor: to poll, and to send other events' records to the ring.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
 impl Drop for RingMap {
     fn drop(&mut self) {
         // SAFETY: base and length are those of the mapping that we made, and no reference into it
@@ -143,4 +173,44 @@ pub fn page_size() -> usize {
     // SAFETY: sysconf has no preconditions.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf_event::constant as k;
+
+    fn dummy() -> Attr {
+        Attr {
+            kind: k::PERF_TYPE_SOFTWARE,
+            config: u64::from(k::PERF_COUNT_SW_DUMMY),
+            flags: flag::EXCLUDE_KERNEL,
+            ..Attr::default()
+        }
+    }
+
+    #[test]
+    fn only_whole_powers_of_two_and_no_overwriting() {
+        let backward = Attr { flags: dummy().flags | flag::WRITE_BACKWARD, ..dummy() };
+        for (attr, pages) in [(dummy(), 0), (dummy(), 3), (dummy(), usize::MAX), (backward, 1)] {
+            match RingMap::open(&attr, OnCpu::Any, pages) {
+                Err(RingError::Map(error)) => {
+                    assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{pages} pages");
+                }
+                other => panic!("{pages} pages: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_what_is_there_can_be_read_or_released() {
+        let mut ring = RingMap::open(&dummy(), OnCpu::Any, 1).expect("a ring of one page");
+        assert_eq!((ring.size(), ring.head(), ring.tail()), (page_size(), 0, 0));
+        for (position, len) in [(0, 1), (1, 0), (u64::MAX, 8), (0, 2 * page_size())] {
+            let error = ring.copy(position, &mut vec![0; len]).expect_err("it is empty");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{position} {len}");
+        }
+        assert!(ring.copy(0, &mut []).is_ok());
+        assert!(ring.release(1).is_err() && ring.release(0).is_ok());
+    }
 }

@@ -295,10 +295,38 @@ proptest! {
         prop_assert_eq!(Records::new(&bytes, layout).collect::<Vec<_>>(), [Ok(Record::Sample(sample))]);
     }
 
-    /// Any bytes: it ends, and there are at most as many records as headers fit.
+    /// Any bytes, some of which look like headers: each record is told of once, in its place.
     #[test]
-    fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..300), layout in layouts()) {
-        let records = Records::new(&bytes, layout).count();
-        prop_assert!(records <= bytes.len() / HEADER + 1);
+    fn every_byte_is_accounted_for(
+        parts in prop::collection::vec((0_u32..20, 0_u16..100, any::<[u8; 40]>()), 0..12),
+        layout in layouts(),
+    ) {
+        let bytes: Vec<u8> = parts
+            .iter()
+            .flat_map(|(kind, size, body)| {
+                let header = Bytes::default().u32(*kind).u32(u32::from(*size) << 16);
+                let body = &body[..usize::from(*size).saturating_sub(HEADER).min(body.len())];
+                [&header.0, body].concat()
+            })
+            .collect();
+        let records: Vec<_> = Records::new(&bytes, layout).collect();
+        let mut rest = &bytes[..];
+        for record in &records {
+            let Some([k0, k1, k2, k3, _, _, s0, s1]) = rest.first_chunk().copied() else {
+                let cut = RecordError::Truncated { kind: 0, needed: HEADER, available: rest.len() };
+                prop_assert_eq!(record, &Err(cut));
+                rest = &[];
+                continue;
+            };
+            let kind = u32::from_le_bytes([k0, k1, k2, k3]);
+            let size = u16::from_le_bytes([s0, s1]);
+            let whole = rest.get(usize::from(size)..).filter(|_| usize::from(size) >= HEADER);
+            if let Ok(Record::Unknown { kind: its_kind, size: its_size }) = record {
+                prop_assert_eq!((*its_kind, *its_size), (kind, size));
+            }
+            prop_assert!(record.is_err() || whole.is_some());
+            rest = whole.unwrap_or_default();
+        }
+        prop_assert!(rest.is_empty(), "{} bytes of nobody's", rest.len());
     }
 }
