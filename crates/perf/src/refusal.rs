@@ -114,7 +114,10 @@ pub(crate) fn explain(operation: &str, errno: i32, host: &Host) -> Refusal {
             ),
         ),
         libc::ESRCH => (Layer::Thread, "the thread has exited".into()),
-        libc::ENODEV => (Layer::Hardware, "the processor is not online".into()),
+        libc::ENODEV => (
+            Layer::Hardware,
+            "the processor is not online, or the thread that made the ring has ended".into(),
+        ),
         libc::ENOENT | libc::EOPNOTSUPP => (
             Layer::Hardware,
             "this machine has no such event; `hairspring doctor` says what it has".into(),

@@ -12,8 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// The operation whose EPERM means the memory lock limit.
 pub(crate) const MAP: &str = "mmap of a ring";
 
-/// A ring that events of the same processor send their records to; it lives as long as the value,
-/// whatever becomes of the threads.
+/// A ring that events of the same processor send their records to. It takes and gives records as
+/// long as the value lives, whatever becomes of the threads; but once the thread that made it has
+/// ended, no more events can be opened to it (`ENODEV`, seen on Linux 6.18).
 #[derive(Debug)]
 pub struct Ring {
     map: RingMap,
