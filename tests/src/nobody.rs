@@ -38,8 +38,11 @@ impl Nobody {
         let name = program.file_name().expect("a program has a name");
         let copy = self.directory.path().join(name);
         if !copy.exists() {
-            std::fs::copy(program, &copy)
-                .unwrap_or_else(|error| panic!("copying {}: {error}", program.display()));
+            // By another process: a descriptor of ours that may write the copy would be inherited by
+            // what other tests start meanwhile, and the copy could not be run (ETXTBSY).
+            let copied = Command::new("cp").arg("--").args([program, &copy]).status();
+            let copied = copied.expect("cp starts");
+            assert!(copied.success(), "copying {}: {copied}", program.display());
             open_to_all(&copy);
         }
         let mut command = Command::new(copy);
