@@ -10,6 +10,7 @@ use hairspring::watch::{
     SystemCall, Verdict, WatchSummary,
 };
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -260,7 +261,9 @@ struct ErrorLine {
 
 /// The JSON Schema of a line.
 pub(crate) fn schema() -> String {
-    let schema = schemars::schema_for!(Line);
+    // What is written, not what could be read: a field that is always there is required.
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<Line>();
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
